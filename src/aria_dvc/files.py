@@ -1,0 +1,82 @@
+"""Files that are whole or absent: written aside under a temporary name, then renamed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+@contextmanager
+def written_aside(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success it takes the name `path`.
+
+    Works for files and folders. On an exception the temporary is removed and `path` is untouched.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{os.getpid()}.aside")
+    remove(aside)
+    try:
+        yield aside
+        if target.is_dir():
+            shutil.rmtree(target)
+        os.replace(aside, target)
+    finally:
+        remove(aside)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, link or folder if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` as indented JSON with sorted keys (NaN becomes null)."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY
+    with written_aside(path) as aside:
+        aside.write_bytes(orjson.dumps(value, option=options) + b"\n")
+
+
+def read_json(path: str | Path) -> Any:
+    return orjson.loads(Path(path).read_bytes())
+
+
+def write_jsonl(path: str | Path, rows: list[dict[str, Any]]) -> None:
+    """Write one JSON object a line."""
+    with written_aside(path) as aside:
+        aside.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+
+
+def write_parquet(path: str | Path, table: pd.DataFrame | pa.Table) -> None:
+    """Write a frame as zstd Parquet whose bytes depend on the content alone."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not isinstance(table, pa.Table):
+        table = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
+    with written_aside(path) as aside:
+        pq.write_table(table, aside, compression="zstd")
+
+
+def read_parquet(path: str | Path) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_parquet(path)
+
+
+def write_csv(path: str | Path, frame: pd.DataFrame) -> None:
+    with written_aside(path) as aside:
+        frame.to_csv(aside, index=False, float_format="%.6g")

@@ -1,0 +1,315 @@
+"""params.yaml as typed models: every mistake in it is reported at once, with did-you-mean.
+
+Read with ruamel (YAML 1.2), since `dvc exp run -S policy.learning_rate=1e-6` writes `1e-06`,
+which YAML 1.1 readers take for a string.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from aria_dvc.errors import AriaError
+
+Category = Literal["adversarial", "single_agent"]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+PLAY = "play"
+
+
+class Block(BaseModel):
+    """A block of params.yaml: unknown keys are refused, values are checked strictly."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Endpoint(Block):
+    """An OpenAI-compatible server, named under `endpoints`; its key is read from the environment."""
+
+    base_url: str
+    model: str
+    api_key_env: str | None = None
+    max_concurrency: int = Field(16, ge=1)
+    timeout_s: float = Field(60.0, gt=0)
+    deadline_s: float = Field(600.0, gt=0)
+
+
+class WarmStart(Block):
+    episodes: int = Field(ge=1)
+    epochs: int = Field(ge=1)
+    learning_rate: float = Field(gt=0)
+    tokens_per_batch: int = Field(ge=64)
+
+
+class BaseModelParams(Block):
+    source: str
+    trust_remote_code: bool
+    warm_start: bool
+    warm_start_settings: WarmStart
+
+
+class PlaySettings(Block):
+    """How language models are sampled and games are run; shared by collect and evaluate."""
+
+    in_flight: int = Field(ge=1)
+    temperature: float = Field(ge=0)
+    top_p: float = Field(gt=0, le=1)
+    max_new_tokens: int = Field(ge=1)
+    max_reasks: int = Field(ge=0)
+    deadline_s: float = Field(gt=0)
+    record_logprobs: bool = False
+    adapter: str | None = None
+
+
+class GameSource(Block):
+    """Where the raw dialogues of one game come from."""
+
+    source: str
+    episodes: int = Field(0, ge=0)
+    grid: str = "default"
+    reward: Literal["win", "utility"] = "win"
+    players: dict[str, str] = Field(default_factory=dict)
+
+
+class CollectParams(BaseModel):
+    """`settings`, then one block a game."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    settings: PlaySettings
+    __pydantic_extra__: dict[str, GameSource]
+
+    def game(self, name: str) -> GameSource:
+        return self.__pydantic_extra__[name]
+
+
+class PrepareParams(Block):
+    max_chars: int = Field(ge=1)
+
+
+class EmbedParams(Block):
+    source: str
+    batch_size: int = Field(ge=1)
+    normalize: bool
+
+
+class ClusterParams(Block):
+    k_max: int = Field(ge=2, le=100)
+    linkage: Literal["ward", "average"]
+    exact_limit: int = Field(ge=2)
+
+
+class SelectKParams(Block):
+    method: Literal[
+        "silhouette", "calinski_harabasz", "davies_bouldin", "split_score", "cross_validated"
+    ]
+    per_role: bool
+    eps: float = Field(ge=0)
+    tau: int = Field(ge=0)
+
+
+class AggregateParams(Block):
+    method: str
+    gamma: float = Field(gt=0, le=1)
+    folds: int = Field(ge=2)
+
+
+class Lora(Block):
+    rank: int = Field(ge=1)
+    alpha: float = Field(gt=0)
+    dropout: float = Field(ge=0, lt=1)
+    target_modules: list[str]
+
+
+class RewardModelParams(Block):
+    backbone: str
+    learning_rate: float = Field(gt=0)
+    epochs: float = Field(gt=0)
+    batch_size: int = Field(ge=1)
+    max_tokens: int = Field(ge=16)
+    max_turns: int | None = Field(None, ge=1)
+    held_out: float = Field(gt=0, lt=1)
+    weighting: Literal["none", "cell_size"]
+    lora: Lora | None
+
+
+class OnlineParams(Block):
+    iterations: int = Field(ge=0)
+    games: int = Field(ge=1)
+    updates: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    learning_rate: float = Field(gt=0)
+    refresh_every: int = Field(ge=1)
+    rollouts: str
+
+
+class PolicyParams(Block):
+    method: Literal["reinforce", "behaviour_cloning"]
+    credit: Literal["aggregated", "discounted", "terminal"]
+    advantage: Literal["return", "centred", "normalised"]
+    kl: float = Field(ge=0)
+    learning_rate: float = Field(gt=0)
+    epochs: float = Field(gt=0)
+    batch_size: int = Field(ge=1)
+    tokens_per_batch: int = Field(ge=64)
+    max_tokens: int = Field(ge=16)
+    checkpoint_every: int = Field(ge=1)
+    lora: Lora | None
+    online: OnlineParams
+
+
+class GameEvaluation(Block):
+    """How one game is evaluated."""
+
+    episodes: int = Field(ge=1)
+    grid: str = "default"
+    opponents: dict[str, str] = Field(default_factory=dict)
+
+
+class EvaluateParams(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+    settings: PlaySettings
+    __pydantic_extra__: dict[str, GameEvaluation]
+
+    def game(self, name: str) -> GameEvaluation:
+        return self.__pydantic_extra__[name]
+
+
+class ReportParams(Block):
+    umap: bool
+    umap_points: int = Field(ge=10)
+
+
+class Params(Block):
+    """The whole of params.yaml."""
+
+    k: int | Literal["auto"]
+    seed: int = Field(ge=0)
+    games: list[str] = Field(min_length=1)
+    endpoints: dict[str, Endpoint]
+    base_model: BaseModelParams
+    collect: CollectParams
+    prepare: PrepareParams
+    embed: EmbedParams
+    cluster: ClusterParams
+    select_k: SelectKParams
+    aggregate: AggregateParams
+    reward_model: RewardModelParams
+    policy: PolicyParams
+    evaluate: EvaluateParams
+    report: ReportParams
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Params:
+        problems = [*self._k_problems(), *self._game_problems()]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _k_problems(self) -> list[str]:
+        if self.k == "auto" or 2 <= self.k <= self.cluster.k_max:
+            return []
+        return [f"k: {self.k} is outside 2..{self.cluster.k_max} (cluster.k_max); or use auto"]
+
+    def _game_problems(self) -> list[str]:
+        from aria_dvc.records.names import LOG_ONLY, game_names
+
+        problems = []
+        for name in dict.fromkeys(self.games):
+            if self.games.count(name) > 1:
+                problems.append(f"games: {name} is listed twice")
+            if name not in game_names():
+                problems.append(f"games: unknown game {name}{did_you_mean(name, game_names())}")
+                continue
+            for block, holder in (("collect", self.collect), ("evaluate", self.evaluate)):
+                if name not in (holder.__pydantic_extra__ or {}) and not (
+                    block == "evaluate" and name in LOG_ONLY
+                ):
+                    problems.append(f"{block}.{name}: missing block for a game listed in games")
+        for name in self.collect.__pydantic_extra__ or {}:
+            if name not in game_names():
+                problems.append(f"collect: unknown game {name}{did_you_mean(name, game_names())}")
+            elif name in LOG_ONLY and self.collect.game(name).source == PLAY and name in self.games:
+                problems.append(f"collect.{name}.source: this one cannot be played; name a log file")
+        for name in self.evaluate.__pydantic_extra__ or {}:
+            if name not in game_names():
+                problems.append(f"evaluate: unknown game {name}{did_you_mean(name, game_names())}")
+        return problems
+
+    def games_of(self, category: str) -> list[str]:
+        """The listed games of one category, in the order of `games`."""
+        from aria_dvc.records.names import category_of
+
+        return [game for game in self.games if category_of(game) == category]
+
+
+def did_you_mean(name: str, known: Any) -> str:
+    """' (did you mean X?)' for the nearest known name, else the list of known names."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f" (did you mean {close[0]}?)" if close else f" (known: {', '.join(known)})"
+
+
+def load_params(path: str | Path = "params.yaml") -> Params:
+    """Read and check params.yaml.
+
+    Raises:
+        AriaError: the file is missing, is not YAML, or has unknown or ill-typed keys; the message
+            lists every problem.
+    """
+    path = Path(path)
+    try:
+        raw = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise AriaError(f"{path} is missing: run from the repository's root") from None
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise AriaError(f"{path} is not valid YAML: {error}") from None
+    return check_params(raw, str(path))
+
+
+def check_params(raw: Any, where: str = "params.yaml") -> Params:
+    """Validate an already parsed params.yaml (see `load_params`)."""
+    if not isinstance(raw, dict):
+        raise AriaError(f"{where} must be a mapping of blocks")
+    try:
+        return Params.model_validate(raw, strict=False)
+    except ValidationError as error:
+        problems = [line for item in error.errors() for line in _describe(item).split("\n")]
+        raise AriaError(f"{where}: " + "; ".join(problems)) from None
+
+
+def _describe(item: Any) -> str:
+    where = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return f"{where}: unknown key{did_you_mean(item['loc'][-1], _siblings(item['loc']))}"
+    if item["type"] == "value_error" and not where:
+        return str(item["ctx"]["error"])
+    got = "" if item["type"] == "missing" else f" (got {item['input']!r})"
+    return f"{where}: {item['msg'][0].lower() + item['msg'][1:]}{got}"
+
+
+def _siblings(location: tuple[Any, ...]) -> list[str]:
+    """Names that are allowed where an unknown key was found."""
+    model: Any = Params
+    for part in location[:-1]:
+        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
+        if field is None:
+            model = _extra_model(model)
+        else:
+            model = next(
+                (t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)), None
+            )
+        if model is None:
+            return []
+    return list(model.model_fields)
+
+
+def _extra_model(model: Any) -> Any:
+    return {CollectParams: GameSource, EvaluateParams: GameEvaluation}.get(model)
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseModel)

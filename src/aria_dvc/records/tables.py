@@ -1,0 +1,105 @@
+"""Episodes as tables: one row an utterance (`turns`), one row an acting role (`episodes`).
+
+turns:      game, episode_id, position (0-based place in the dialogue), role, is_action,
+            turn (own-turn index from 1), turns (own turns in the episode), text,
+            reward (that role's final R; null for a role that does not act)
+episodes:   game, episode_id, role, system_prompt, info (JSON text of Episode.info)
+embeddings: episode_id, position, embedding (fixed-size list of float32)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from aria_dvc.records.episodes import Episode
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+
+def turns_table(episodes: Sequence[Episode]) -> pd.DataFrame:
+    """One row an utterance, in the order of the episodes."""
+    import pandas as pd
+
+    rows: list[tuple[Any, ...]] = []
+    for episode in episodes:
+        totals = Counter(utterance.role for utterance in episode.utterances)
+        seen: Counter[str] = Counter()
+        for position, utterance in enumerate(episode.utterances):
+            role = utterance.role
+            seen[role] += 1
+            reward = episode.rewards.get(role)
+            rows.append(
+                (
+                    episode.game,
+                    episode.episode_id,
+                    position,
+                    role,
+                    reward is not None,
+                    seen[role],
+                    totals[role],
+                    utterance.text,
+                    reward,
+                )
+            )
+    columns = [
+        "game",
+        "episode_id",
+        "position",
+        "role",
+        "is_action",
+        "turn",
+        "turns",
+        "text",
+        "reward",
+    ]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.astype(
+        {"position": "int32", "turn": "int32", "turns": "int32", "reward": "float64"}
+    )
+
+
+def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
+    """One row per episode and acting role."""
+    import pandas as pd
+
+    rows = [
+        (
+            episode.game,
+            episode.episode_id,
+            role,
+            episode.prompts.get(role, ""),
+            orjson.dumps(episode.info, option=orjson.OPT_SORT_KEYS).decode(),
+        )
+        for episode in episodes
+        for role in episode.rewards
+    ]
+    return pd.DataFrame(rows, columns=["game", "episode_id", "role", "system_prompt", "info"])
+
+
+def embeddings_table(turns: pd.DataFrame, vectors: np.ndarray) -> pa.Table:
+    """`vectors` (n, d) float32, one row a row of `turns`, as an Arrow table."""
+    import pyarrow as pa
+
+    flat = pa.array(vectors.reshape(-1), type=pa.float32())
+    return pa.table(
+        {
+            "episode_id": pa.array(turns["episode_id"], type=pa.string()),
+            "position": pa.array(turns["position"], type=pa.int32()),
+            "embedding": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]),
+        }
+    )
+
+
+def read_vectors(path: Any) -> np.ndarray:
+    """The (n, d) float32 matrix of an embeddings file, rows in the order of the turns."""
+    import pyarrow.parquet as pq
+
+    column = pq.read_table(path, columns=["embedding"])["embedding"].combine_chunks()
+    return column.flatten().to_numpy().reshape(len(column), column.type.list_size)
