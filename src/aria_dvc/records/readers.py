@@ -1,0 +1,336 @@
+"""Raw logs of every accepted layout, recognised by content, as checked episodes.
+
+Layouts (see `LAYOUTS`):
+    published_adversarial  JSON lines with `alice_actions` and `bob_actions`
+    published_single       JSON lines with `actions` and `obs` (or `next_observations`)
+    messages               JSON lines with `messages: [{role, content}]` and `rewards: {role: R}`
+    guess_my_city          one JSON list of {conversation, done, word}
+    casino                 one JSON list of CaSiNo dialogues ({chat_logs, participant_info})
+
+Every problem is an AriaError that names the file, the line (or list entry) and the remedy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from aria_dvc.errors import AriaError
+from aria_dvc.records.episodes import Episode, Utterance
+
+CASINO_MAX_POINTS = 36.0
+ROLE_NAMES = ("alice", "bob")
+
+
+class _BadEntry(Exception):
+    """What is wrong with one entry; the caller adds where."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one layout is recognised (keys that an entry has) and turned into an episode."""
+
+    name: str
+    keys: frozenset[str]
+    game: str | None
+    read: Callable[[dict[str, Any]], Episode]
+
+
+def read_log(path: str | Path, game: str | None = None, need_rewards: bool = True) -> list[Episode]:
+    """All episodes of a log, in file order.
+
+    Args:
+        path: JSON lines, or one JSON list.
+        game: the game's name for the episodes; default what the layout or the entry says.
+        need_rewards: False accepts entries without outcome (to score unseen dialogues).
+
+    Raises:
+        AriaError: unreadable file, broken or non-UTF-8 JSON, unknown layout, missing keys, lists
+            of different lengths, an empty game, a reward outside [0, 1], NaN or ragged
+            embeddings, a duplicate id.
+    """
+    path = Path(path)
+    episodes: list[Episode] = []
+    seen: dict[str, str] = {}
+    for number, (where, entry) in enumerate(_entries(path)):
+        layout = _layout_of(entry, where)
+        try:
+            episode = layout.read(entry)
+            _complete(episode, entry, game or layout.game, number)
+            _check(episode, need_rewards)
+        except _BadEntry as problem:
+            raise AriaError(f"{where}: {problem}") from None
+        if episode.episode_id in seen:
+            raise AriaError(
+                f"{where}: episode_id {episode.episode_id} was already used at "
+                f"{seen[episode.episode_id]}: give every episode its own id"
+            )
+        seen[episode.episode_id] = where
+        episodes.append(episode)
+    if not episodes:
+        raise AriaError(f"{path}: no episodes: give a log with at least one dialogue")
+    _check_embeddings(episodes, path)
+    return episodes
+
+
+def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(where, object) for every entry of a JSON list or of JSON lines (read line by line)."""
+    try:
+        with path.open("rb") as file:
+            if _first_byte(file) == b"[":
+                for index, entry in enumerate(_parse(file.read(), str(path)), start=1):
+                    yield _an_object(entry, f"{path}: entry {index}")
+                return
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    where = f"{path}: line {number}"
+                    yield _an_object(_parse(line, where), where)
+    except OSError as error:
+        raise AriaError(f"{path}: cannot be read ({error.strerror}): check the path") from None
+
+
+def _first_byte(file: BinaryIO) -> bytes:
+    """The first byte that is not white space; the file is rewound."""
+    byte = file.read(1)
+    while byte.isspace():
+        byte = file.read(1)
+    file.seek(0)
+    return byte
+
+
+def _parse(raw: bytes, where: str) -> Any:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise AriaError(f"{where}: not UTF-8 (byte {error.start}): save the log as UTF-8") from None
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise AriaError(
+            f"{where}: broken JSON ({error.msg} at column {error.colno}): one JSON object a line, "
+            "without NaN or Infinity"
+        ) from None
+
+
+def _an_object(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
+    if not isinstance(entry, dict):
+        raise AriaError(f"{where}: a JSON object is expected, got {type(entry).__name__}")
+    return where, entry
+
+
+def _layout_of(entry: dict[str, Any], where: str) -> Layout:
+    for layout in LAYOUTS:
+        if layout.keys <= entry.keys():
+            return layout
+    best = max(LAYOUTS, key=lambda layout: len(layout.keys & entry.keys()))
+    missing = ", ".join(sorted(best.keys - entry.keys()))
+    known = "; ".join(f"{layout.name}: {', '.join(sorted(layout.keys))}" for layout in LAYOUTS)
+    if best.keys & entry.keys():
+        raise AriaError(f"{where}: missing key {missing} of the {best.name} layout")
+    raise AriaError(f"{where}: unknown layout; an entry needs the keys of one of: {known}")
+
+
+def _complete(episode: Episode, entry: dict[str, Any], game: str | None, number: int) -> None:
+    """Fill what the entry or the caller knows: id, game, recorded information."""
+    given = entry.get("episode_id")
+    episode.episode_id = f"{number:06d}" if given is None else str(given)
+    episode.game = game or str(entry.get("game") or "dialogue")
+    if isinstance(entry.get("info"), dict):
+        episode.info.update(entry["info"])
+
+
+def _check(episode: Episode, need_rewards: bool) -> None:
+    if not episode.utterances:
+        raise _BadEntry("empty game: a dialogue needs at least one utterance; remove the entry")
+    for position, utterance in enumerate(episode.utterances):
+        if not isinstance(utterance.text, str) or not utterance.text.strip():
+            raise _BadEntry(
+                f"utterance {position} ({utterance.role}) has no text: "
+                "give a non-empty string or remove the entry"
+            )
+    for role, reward in episode.rewards.items():
+        _check_reward(role, reward)
+    if need_rewards and not episode.rewards:
+        raise _BadEntry("no reward: give a final reward for at least one role")
+
+
+def _check_reward(role: str, reward: Any) -> None:
+    number = isinstance(reward, int | float) and not isinstance(reward, bool)
+    if not number or not math.isfinite(reward):
+        raise _BadEntry(f"reward of {role} is {reward!r}: a finite number is needed")
+    if not 0.0 <= reward <= 1.0:
+        raise _BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")
+
+
+def _check_embeddings(episodes: list[Episode], path: Path) -> None:
+    """All or none of the utterances carry a vector, all of one length."""
+    width = next(
+        (len(u.embedding) for e in episodes for u in e.utterances if u.embedding is not None), None
+    )
+    if width is None:
+        return
+    for episode in episodes:
+        for position, utterance in enumerate(episode.utterances):
+            where = f"{path}: episode {episode.episode_id}, utterance {position}"
+            if utterance.embedding is None:
+                raise AriaError(f"{where}: no embedding though others have one: give all or none")
+            if len(utterance.embedding) != width:
+                raise AriaError(
+                    f"{where}: embedding of {len(utterance.embedding)} numbers where others have "
+                    f"{width}: embed the whole log with one model"
+                )
+
+
+def _vector(value: Any, where: str) -> np.ndarray | None:
+    """A (d,) float32 vector, or None where the log has none."""
+    if value is None:
+        return None
+    try:
+        vector = np.asarray(value, dtype=np.float32)
+    except (TypeError, ValueError):
+        vector = np.empty(0, np.float32)
+    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        raise _BadEntry(f"embedding of {where} must be a list of finite numbers")
+    return vector
+
+
+def _list(entry: dict[str, Any], key: str) -> list[Any]:
+    value = entry.get(key)
+    if not isinstance(value, list):
+        raise _BadEntry(f"{key} must be a list, got {type(value).__name__}")
+    return value
+
+
+def _same_length(entry: dict[str, Any], left: str, right: str) -> None:
+    if len(_list(entry, left)) != len(_list(entry, right)):
+        raise _BadEntry(
+            f"{left} has {len(entry[left])} elements and {right} has {len(entry[right])}: "
+            "they must have the same length"
+        )
+
+
+def _utterances(entry: dict[str, Any], role: str, key: str, vectors: str) -> list[Utterance]:
+    texts = _list(entry, key)
+    if entry.get(vectors) is None:
+        return [Utterance(role, text) for text in texts]
+    _same_length(entry, key, vectors)
+    return [
+        Utterance(role, text, _vector(value, f"{key}[{i}]"))
+        for i, (text, value) in enumerate(zip(texts, entry[vectors], strict=True))
+    ]
+
+
+def _read_adversarial(entry: dict[str, Any]) -> Episode:
+    placed: dict[int, Utterance] = {}
+    # `bob_actions_embeddings` is spelled so in the published logs.
+    for role, vectors in (("alice", "alice_action_embeddings"), ("bob", "bob_actions_embeddings")):
+        _same_length(entry, f"{role}_actions", f"{role}_ids")
+        said = _utterances(entry, role, f"{role}_actions", vectors)
+        for position, utterance in zip(entry[f"{role}_ids"], said, strict=True):
+            if not isinstance(position, int) or position in placed:
+                raise _BadEntry(f"{role}_ids: position {position!r} is not a free whole number")
+            placed[position] = utterance
+    if sorted(placed) != list(range(len(placed))):
+        raise _BadEntry("alice_ids and bob_ids must together count 0, 1, 2, ... without gaps")
+    rewards = {r: entry[f"{r}_reward"] for r in ROLE_NAMES if entry.get(f"{r}_reward") is not None}
+    prompts = {
+        role: entry[key]
+        for role, key in (("alice", "player_1_system_prompt"), ("bob", "player_2_system_prompt"))
+        if isinstance(entry.get(key), str)
+    }
+    return Episode("", "", [placed[i] for i in sorted(placed)], rewards, prompts)
+
+
+def _read_single(entry: dict[str, Any]) -> Episode:
+    observed = "obs" if entry.get("obs") is not None else "next_observations"
+    actions = _utterances(entry, "agent", "actions", "action_embeddings")
+    answers = _utterances(entry, "oracle", observed, "obs_embeddings")
+    if not len(actions) - 1 <= len(answers) <= len(actions):
+        raise _BadEntry(
+            f"actions has {len(actions)} elements and {observed} has {len(answers)}: "
+            "one observation follows every action (the last may have none)"
+        )
+    said = [u for pair in zip(actions, answers, strict=False) for u in pair]
+    said += actions[len(answers) :]
+    rewards = {}
+    if entry.get("reward") is not None:
+        rewards["agent"] = _shifted(entry["reward"])
+    prompt = entry.get("system_prompt")
+    return Episode("", "", said, rewards, {"agent": prompt} if isinstance(prompt, str) else {})
+
+
+def _shifted(reward: Any) -> Any:
+    """The published final reward is 0 on success and -1 otherwise; R is 1 and 0."""
+    if reward not in (-1, 0):
+        raise _BadEntry(f"reward is {reward!r}: this layout has 0 on success and -1 otherwise")
+    return float(reward) + 1.0
+
+
+def _read_messages(entry: dict[str, Any]) -> Episode:
+    said = []
+    for index, message in enumerate(_list(entry, "messages")):
+        if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
+            raise _BadEntry(f"messages[{index}] needs the keys role and content")
+        if message["role"] == "system":
+            continue
+        vector = _vector(message.get("embedding"), f"messages[{index}]")
+        said.append(Utterance(str(message["role"]), message["content"], vector))
+    rewards = entry.get("rewards") or {}
+    if not isinstance(rewards, dict):
+        raise _BadEntry("rewards must map every acting role to a number")
+    unheard = set(rewards) - {utterance.role for utterance in said}
+    if said and unheard:
+        raise _BadEntry(f"rewards names {', '.join(sorted(unheard))}, who says nothing")
+    prompts = entry.get("system_prompts") or {}
+    return Episode("", "", said, dict(rewards), dict(prompts))
+
+
+def _read_city(entry: dict[str, Any]) -> Episode:
+    said = []
+    for index, turn in enumerate(_list(entry, "conversation")):
+        if not isinstance(turn, str):
+            raise _BadEntry(f"conversation[{index}] must be a string")
+        question, mark, answer = turn.partition("?")
+        said.append(Utterance("agent", (question + mark).strip()))
+        if answer.strip():
+            said.append(Utterance("oracle", answer.strip()))
+    rewards = {"agent": 1.0 if entry["done"] else 0.0} if entry.get("done") is not None else {}
+    return Episode("", "", said, rewards, {}, {"config": {"target": entry.get("word")}})
+
+
+def _read_casino(entry: dict[str, Any]) -> Episode:
+    people = entry["participant_info"]
+    if not isinstance(people, dict) or len(people) != 2:
+        raise _BadEntry("participant_info must describe two people")
+    roles = dict(zip(sorted(people), ROLE_NAMES, strict=True))
+    said = []
+    for index, line in enumerate(_list(entry, "chat_logs")):
+        if not isinstance(line, dict) or line.get("id") not in roles:
+            raise _BadEntry(f"chat_logs[{index}] needs the id of one of the participants")
+        said.append(Utterance(roles[line["id"]], line.get("text") or ""))
+    rewards = {}
+    for person, role in roles.items():
+        points = (people[person].get("outcomes") or {}).get("points_scored")
+        if points is not None:
+            rewards[role] = points / CASINO_MAX_POINTS
+    return Episode("", "", said, rewards)
+
+
+LAYOUTS = (
+    Layout(
+        "published_adversarial",
+        frozenset({"alice_actions", "bob_actions", "alice_ids", "bob_ids"}),
+        None,
+        _read_adversarial,
+    ),
+    Layout("messages", frozenset({"messages"}), None, _read_messages),
+    Layout("guess_my_city", frozenset({"conversation", "word"}), "guess_my_city", _read_city),
+    Layout("casino", frozenset({"chat_logs", "participant_info"}), "casino", _read_casino),
+    Layout("published_single", frozenset({"actions"}), None, _read_single),
+)
