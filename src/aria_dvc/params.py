@@ -92,6 +92,7 @@ class PrepareParams(Block):
 
 class EmbedParams(Block):
     source: str
+    use_log_vectors: bool
     batch_size: int = Field(ge=1)
     normalize: bool
 

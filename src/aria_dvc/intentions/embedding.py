@@ -67,7 +67,7 @@ def embed_texts(
                 known.update(zip(batch, vectors, strict=True))
                 progress(min(start + batch_size, len(missing)), len(missing))
     matrix = np.stack([known[text] for text in texts])
-    return _unit(matrix) if normalize else matrix
+    return unit(matrix) if normalize else matrix
 
 
 def _checked(vectors: np.ndarray, batch: list[str], source: str) -> np.ndarray:
@@ -76,7 +76,8 @@ def _checked(vectors: np.ndarray, batch: list[str], source: str) -> np.ndarray:
     return vectors
 
 
-def _unit(matrix: np.ndarray) -> np.ndarray:
+def unit(matrix: np.ndarray) -> np.ndarray:
+    """Rows of an (n, d) float32 matrix scaled to length 1; zero rows stay zero."""
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     return (matrix / np.where(norms == 0, 1, norms)).astype(np.float32)
 
@@ -92,7 +93,9 @@ def _local_encoder(source: str) -> Encoder:
     if folder is not None:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     try:
         model = SentenceTransformer(str(folder or source))
     except (OSError, ValueError) as error:

@@ -79,6 +79,15 @@ def read_log(path: str | Path, game: str | None = None, need_rewards: bool = Tru
     return episodes
 
 
+def log_vectors(path: str | Path) -> np.ndarray | None:
+    """The embeddings that a log carries, (n, d) float32 in dialogue order; None if it has none.
+
+    Raises AriaError as `read_log` does.
+    """
+    vectors = [u.embedding for episode in read_log(path) for u in episode.utterances]
+    return np.stack(vectors) if vectors[0] is not None else None
+
+
 def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(where, object) for every entry of a JSON list or of JSON lines (read line by line)."""
     try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
 
 if TYPE_CHECKING:
@@ -81,6 +82,21 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
         for role in episode.rewards
     ]
     return pd.DataFrame(rows, columns=["game", "episode_id", "role", "system_prompt", "info"])
+
+
+def check_lengths(episodes: Sequence[Episode], max_chars: int, where: Any) -> None:
+    """Refuse utterances of more than `max_chars` characters.
+
+    Raises AriaError naming the first one.
+    """
+    for episode in episodes:
+        for position, utterance in enumerate(episode.utterances):
+            if len(utterance.text) > max_chars:
+                raise AriaError(
+                    f"{where}: episode {episode.episode_id}, utterance {position} has "
+                    f"{len(utterance.text)} characters, over prepare.max_chars = {max_chars}: "
+                    "raise the limit or mend the log"
+                )
 
 
 def embeddings_table(turns: pd.DataFrame, vectors: np.ndarray) -> pa.Table:

@@ -1,0 +1,116 @@
+"""Pictures of a run: numbers come in as frames that are also written as CSV; one figure a function.
+
+Every function returns a matplotlib figure; `save` writes it small and byte-stable.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from aria_dvc.files import written_aside
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+DPI = 110
+INDICES = {
+    "silhouette": "silhouette (higher is better)",
+    "calinski_harabasz": "Calinski-Harabasz (higher is better)",
+    "davies_bouldin": "Davies-Bouldin (lower is better)",
+    "split_score": "SplitScore (stable when small)",
+}
+COLOURS = {"vanilla": "#8a8f98", "aria": "#1f6fb4"}
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PNG without a creation date, so that equal figures are equal files."""
+    with written_aside(path) as aside:
+        figure.savefig(aside, dpi=DPI, format="png", metadata={"Software": None})
+    plt.close(figure)
+
+
+def k_curve(curve: pd.DataFrame, selected: int, title: str) -> Figure:
+    """Every index against k; a line marks the chosen k."""
+    figure, axes = plt.subplots(2, 2, figsize=(9, 5.6), sharex=True, layout="constrained")
+    for axis, (column, label) in zip(axes.flat, INDICES.items(), strict=True):
+        axis.plot(curve["k"], curve[column], color=COLOURS["aria"], linewidth=1.4)
+        axis.axvline(selected, color="#c44e52", linewidth=1, linestyle="--")
+        axis.set_title(label, fontsize=9)
+        axis.grid(alpha=0.25)
+    for axis in axes[-1]:
+        axis.set_xlabel("number of intentions k")
+    figure.suptitle(f"{title}: chosen k = {selected}")
+    return figure
+
+
+def sparsity(curve: pd.DataFrame, title: str) -> Figure:
+    """How sparse the cells are: shares of singleton cells and of turns that can still change."""
+    figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
+    axis.plot(curve["k"], curve["singleton_share"], label="turns alone in their cell")
+    axis.plot(curve["k"], curve["live_share"], label="turns whose cell can still change")
+    axis.set(xlabel="number of intentions k", ylabel="share of turns", ylim=(-0.02, 1.02))
+    axis.set_title(title, fontsize=10)
+    axis.grid(alpha=0.25)
+    axis.legend(frameon=False)
+    return figure
+
+
+def rewards(frame: pd.DataFrame, title: str) -> Figure:
+    """Distribution of the returns before, and of the credit after aggregation."""
+    figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
+    low = min(frame["return"].min(), frame["reward"].min())
+    high = max(frame["return"].max(), frame["reward"].max())
+    bins = np.linspace(low, max(high, low + 1e-6), 31)
+    axis.hist(frame["return"], bins, alpha=0.55, label="discounted return", color="#8a8f98")
+    axis.hist(frame["reward"], bins, alpha=0.65, label="credit", color=COLOURS["aria"])
+    axis.set(xlabel="reward of a turn", ylabel="turns")
+    axis.set_title(title, fontsize=10)
+    axis.legend(frameon=False)
+    return figure
+
+
+def evaluation(frame: pd.DataFrame) -> Figure:
+    """Win or success rate per game and role for both policies, with 95 % intervals.
+
+    Columns of `frame`: game, role, variant, rate, low, high.
+    """
+    seats = list(dict.fromkeys(zip(frame["game"], frame["role"], strict=True)))
+    figure, axis = plt.subplots(figsize=(1.6 + 1.3 * len(seats), 3.8), layout="constrained")
+    for offset, (variant, colour) in zip((-0.19, 0.19), COLOURS.items(), strict=True):
+        part = frame[frame["variant"] == variant].set_index(["game", "role"]).loc[seats]
+        x = np.arange(len(seats)) + offset
+        errors = np.abs(part[["low", "high"]].to_numpy().T - part["rate"].to_numpy())
+        axis.bar(x, part["rate"], 0.36, color=colour, label=variant)
+        axis.errorbar(x, part["rate"], errors, fmt="none", ecolor="#333333", capsize=3)
+    axis.set_xticks(range(len(seats)), [f"{game}\n{role}" for game, role in seats], fontsize=8)
+    axis.set(ylabel="win or success rate", ylim=(0, 1))
+    axis.grid(axis="y", alpha=0.25)
+    axis.legend(frameon=False)
+    return figure
+
+
+def intention_map(points: np.ndarray, labels: np.ndarray, title: str) -> Figure:
+    """Utterances in two dimensions ((n, 2) float), coloured by intention ((n,) int)."""
+    figure, axis = plt.subplots(figsize=(5.4, 5), layout="constrained")
+    axis.scatter(points[:, 0], points[:, 1], c=labels, cmap="tab20", s=7, linewidths=0, alpha=0.8)
+    axis.set(xticks=[], yticks=[])
+    axis.set_title(title, fontsize=10)
+    return figure
+
+
+def loss(history: pd.DataFrame, title: str) -> Figure:
+    """Training loss by step (columns step, loss)."""
+    figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    axis.plot(history["step"], history["loss"], color=COLOURS["aria"])
+    axis.set(xlabel="optimiser step", ylabel="loss")
+    axis.set_title(title, fontsize=10)
+    axis.grid(alpha=0.25)
+    return figure
