@@ -1,0 +1,24 @@
+"""Baseline: every action of a role is worth that role's mean return."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from aria_dvc.credit.methods.base import CreditData, by_role, role_means
+
+
+class ConstantCredit:
+    """Mean return by role."""
+
+    in_sample = False
+    uses_labels = False
+    uses_embeddings = False
+
+    def fit(self, data: CreditData) -> Self:
+        self.role_means_ = role_means(data)
+        return self
+
+    def credit(self, data: CreditData) -> np.ndarray:
+        return by_role(self.role_means_, data.role[data.actions])

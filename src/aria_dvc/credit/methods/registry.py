@@ -1,0 +1,41 @@
+"""Credit methods by the name that `aggregate.method` and `credit --method` take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from aria_dvc.credit.methods.base import CreditMethod
+from aria_dvc.errors import AriaError
+
+METHODS = {
+    "aria": ("aria", "AriaCredit"),
+    "shrinkage": ("shrinkage", "ShrinkageCredit"),
+    "prefix": ("prefix", "PrefixCredit"),
+    "turn_index": ("turn_index", "TurnIndexCredit"),
+    "constant": ("constant", "ConstantCredit"),
+}
+
+
+def method_names() -> list[str]:
+    return list(METHODS)
+
+
+def method_class(name: str) -> Callable[[], CreditMethod]:
+    """The class of a method, to be called without arguments for its defaults.
+
+    Raises:
+        AriaError: there is no such method.
+    """
+    from aria_dvc.params import did_you_mean
+
+    if name not in METHODS:
+        raise AriaError(f"unknown credit method {name}{did_you_mean(name, METHODS)}")
+    module, attribute = METHODS[name]
+    found = getattr(import_module(f"aria_dvc.credit.methods.{module}"), attribute)
+    return found  # type: ignore[no-any-return]
+
+
+def make_method(name: str) -> CreditMethod:
+    """A fresh method with its defaults (see `method_class`)."""
+    return method_class(name)()

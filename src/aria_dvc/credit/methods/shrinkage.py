@@ -1,0 +1,141 @@
+"""Back-off over shortened histories: the more often a context was seen, the more it counts.
+
+The contexts of an action are its own intention, then that with the last utterance, the last two,
+and so on up to the whole history. Each level's estimate is the mean of the deviations from the
+turn-index mean in its cell, shrunk towards the level before by `strength` pseudo-actions:
+
+    c_m = (sum of deviations in the cell + strength * c_{m-1}) / (size of the cell + strength)
+
+Strength 0 gives the cell means of `aria`, an infinite strength the mean by role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import numpy as np
+
+from aria_dvc.credit.methods.base import CreditData, episode_folds
+from aria_dvc.credit.methods.contexts import Contexts, Level
+from aria_dvc.credit.methods.turn_index import TurnIndexCredit
+
+STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+WHOLE = 1_000_000
+DEPTHS = (0, 1, 2, 4, WHOLE)
+
+
+class ShrinkageCredit:
+    """History back-off with `strength` and `depth` (utterances looked back) by cross-validation.
+
+    Args:
+        strength, depth: fixed values; None chooses from STRENGTHS and DEPTHS.
+        folds: episodes are held out in so many parts to choose.
+    """
+
+    in_sample = False
+    uses_labels = True
+    uses_embeddings = False
+
+    def __init__(
+        self,
+        strength: float | None = None,
+        depth: int | None = None,
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.strengths = STRENGTHS if strength is None else (strength,)
+        self.depths = DEPTHS if depth is None else (depth,)
+        self.folds, self.seed = folds, seed
+
+    def fit(self, data: CreditData) -> Self:
+        self.contexts_ = Contexts(max(self.depths))
+        levels = self.contexts_.fit(data)
+        self.strength_, self.depth_ = self._choose(data, levels)
+        self.turn_index_ = TurnIndexCredit(self.strength_).fit(data)
+        residual = data.targets - self.turn_index_.credit(data)
+        self.effects_ = list(cell_effects(levels, residual, self.strength_))
+        return self
+
+    def credit(self, data: CreditData) -> np.ndarray:
+        levels = self.contexts_.find(data)[: self.depth_ + 1]
+        deviation = np.zeros(len(data.actions))
+        for level, effects in zip(levels, self.effects_, strict=False):
+            deviation[level.actions] = effects[level.cells]
+        return self.turn_index_.credit(data) + deviation
+
+    def _choose(self, data: CreditData, levels: list[Level]) -> tuple[float, int]:
+        pairs = [(s, d) for s in self.strengths for d in self.depths]
+        if len(pairs) == 1 or data.episode.max() < 1:
+            return pairs[-1]
+        fold = episode_folds(data.episode, self.folds, self.seed)
+        errors = held_out_errors(data, levels, fold, self.strengths, self.depths)
+        best = int(np.argmin(errors))
+        return pairs[best]
+
+
+def cell_effects(
+    levels: Sequence[Level], residual: np.ndarray, strength: float, weight: np.ndarray | None = None
+) -> Iterator[np.ndarray]:
+    """Per level the shrunken mean residual of each cell, (cells,) float64.
+
+    weight: (A,) 1 for an action that counts, 0 for one held out; None counts all.
+    """
+    weight = np.ones(len(residual)) if weight is None else weight
+    before = np.zeros(1)
+    for level in levels:
+        cells, size = level.cells, len(level.parents)
+        used = weight[level.actions]
+        counts = np.bincount(cells, weights=used, minlength=size)
+        sums = np.bincount(cells, weights=used * residual[level.actions], minlength=size)
+        prior = before[level.parents]
+        empty = counts + strength == 0
+        before = np.where(
+            empty, prior, (sums + strength * prior) / np.where(empty, 1, counts + strength)
+        )
+        yield before
+
+
+def held_out_errors(
+    data: CreditData,
+    levels: list[Level],
+    fold: np.ndarray,
+    strengths: Sequence[float],
+    depths: Sequence[int],
+) -> np.ndarray:
+    """(strengths * depths,) mean squared error on held-out episodes, depths running fastest."""
+    errors = np.zeros((len(strengths), len(depths)))
+    for row, strength in enumerate(strengths):
+        for turn_index, weight in turn_index_fits(data, fold, strength):
+            residual = data.targets - turn_index
+            errors[row] += _fold_errors(levels, residual, strength, weight, depths)
+    return errors.ravel() / max(len(data.actions), 1)
+
+
+def turn_index_fits(
+    data: CreditData, fold: np.ndarray, strength: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Per fold held out: (A,) turn-index credit fitted without it, (A,) 1 where not held out."""
+    for held in np.unique(fold):
+        fitted = TurnIndexCredit(strength).fit(data.where(fold != held))
+        yield fitted.credit(data), (fold != held)[data.actions].astype(np.float64)
+
+
+def _fold_errors(
+    levels: list[Level],
+    residual: np.ndarray,
+    strength: float,
+    weight: np.ndarray,
+    depths: Sequence[int],
+) -> np.ndarray:
+    """(depths,) sum of squared errors of the actions with weight 0."""
+    held = weight == 0
+    errors = np.full(len(depths), np.nan)
+    effect = np.zeros(len(residual))
+    for number, effects in enumerate(cell_effects(levels, residual, strength, weight)):
+        level = levels[number]
+        effect[level.actions] = effects[level.cells]
+        for index, depth in enumerate(depths):
+            if depth == number or (number == len(levels) - 1 and depth > number):
+                errors[index] = ((residual - effect)[held] ** 2).sum()
+    return errors

@@ -1,0 +1,42 @@
+"""Baseline: the credit is a function of the role and its own-turn index alone."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from aria_dvc.credit.methods.base import CreditData, by_role, role_means
+
+
+class TurnIndexCredit:
+    """Mean return by role and own-turn index, each shrunk towards its role's mean.
+
+    strength: how many pseudo-actions at the role's mean are added to every (role, turn).
+    """
+
+    in_sample = False
+    uses_labels = False
+    uses_embeddings = False
+
+    def __init__(self, strength: float = 10.0) -> None:
+        self.strength = strength
+
+    def fit(self, data: CreditData) -> Self:
+        self.role_means_ = role_means(data)
+        prior = by_role(self.role_means_, data.role[data.actions])
+        sums: dict[tuple[str, int], tuple[float, int]] = {}
+        for key, residual in zip(_keys(data), (data.targets - prior).tolist(), strict=True):
+            total, count = sums.get(key, (0.0, 0))
+            sums[key] = (total + residual, count + 1)
+        self.effects_ = {key: s / (n + self.strength) for key, (s, n) in sums.items()}
+        return self
+
+    def credit(self, data: CreditData) -> np.ndarray:
+        effects = [self.effects_.get(key, 0.0) for key in _keys(data)]
+        return by_role(self.role_means_, data.role[data.actions]) + np.array(effects, np.float64)
+
+
+def _keys(data: CreditData) -> list[tuple[str, int]]:
+    rows = data.actions
+    return list(zip(data.role[rows].tolist(), data.turn[rows].tolist(), strict=True))

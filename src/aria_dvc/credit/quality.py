@@ -1,0 +1,168 @@
+"""How good is a credit? Held-out accuracy, calibration, variance, sample size and bias.
+
+R2 here is the share of the variance of the realised discounted returns R(h_t, a_t) of episodes
+that were not fitted which their credit explains: 1 - SSE / SST, both over all held-out actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from aria_dvc.credit.methods.base import CreditData, CreditMethod, episode_folds, out_of_fold
+from aria_dvc.credit.methods.registry import make_method
+
+BASELINES = {"constant": "constant", "turn_index": "turn_index", "cell_means": "aria"}
+DECILES = 10
+
+
+def credit_quality(
+    make: Callable[[], CreditMethod],
+    data: CreditData,
+    folds: int = 5,
+    seed: int = 0,
+    sample_size: bool = True,
+) -> dict[str, Any]:
+    """Everything that is reported of a credit method on one log.
+
+    Args:
+        make: gives an unfitted method.
+        data: the log, at least two episodes, with returns.
+        folds: episodes are held out in so many parts.
+        sample_size: False leaves out `effective_sample_size`, which costs a second set of fits.
+
+    Returns:
+        r2: of `method` and of each baseline, pooled over the held-out actions; null if all
+            returns are equal. r2_folds: mean and standard deviation over the folds.
+        calibration, calibration_error: see `calibration`.
+        variance_before, variance_after, variance_ratio: of the returns and of the credit that
+            the policy would be trained with.
+        effective_sample_size: see `effective_sample_size`; by_turn: see `by_turn`.
+    """
+    fold = episode_folds(data.episode, folds, seed)[data.actions]
+    held = {
+        name: out_of_fold(make_method(method), data, folds, seed)
+        for name, method in BASELINES.items()
+    }
+    method = make()
+    held["method"] = out_of_fold(method, data, folds, seed)
+    used = method.fit(data).credit(data) if method.in_sample else held["method"]
+    table = calibration(held["method"], data.targets)
+    quality: dict[str, Any] = {
+        "episodes": int(data.episode.max()) + 1,
+        "actions": len(data.targets),
+        "r2": {name: r_squared(credit, data.targets) for name, credit in held.items()},
+        "r2_folds": {name: _spread(credit, data.targets, fold) for name, credit in held.items()},
+        "calibration": table,
+        "calibration_error": _calibration_error(table),
+        **_variances(used, data.targets),
+    }
+    variance = None
+    if sample_size:
+        variance = noise_variance(make, data, used, folds, seed)
+        quality["effective_sample_size"] = effective_sample_size(variance)
+    quality["by_turn"] = by_turn(data, used, variance)
+    return quality
+
+
+def r_squared(credit: np.ndarray, returns: np.ndarray) -> float | None:
+    """1 - SSE / SST; None where the returns do not vary."""
+    total = float(((returns - returns.mean()) ** 2).sum())
+    if total <= 1e-12 * max(len(returns), 1):
+        return None
+    return 1.0 - float(((returns - credit) ** 2).sum()) / total
+
+
+def calibration(credit: np.ndarray, returns: np.ndarray) -> list[dict[str, float]]:
+    """Mean credit and mean realised return of ten equal groups in the order of the credit.
+
+    Actions of equal credit stay in one group, so that a constant has a single row.
+    """
+    _, inverse = np.unique(credit, return_inverse=True)
+    rank = np.cumsum(np.bincount(inverse)) - 1
+    group = (rank * DECILES // len(credit))[inverse]
+    return [
+        {
+            "decile": number,
+            "actions": int((group == value).sum()),
+            "credit": float(credit[group == value].mean()),
+            "return": float(returns[group == value].mean()),
+        }
+        for number, value in enumerate(np.unique(group), start=1)
+    ]
+
+
+def noise_variance(
+    make: Callable[[], CreditMethod],
+    data: CreditData,
+    credit: np.ndarray,
+    folds: int = 5,
+    seed: int = 0,
+) -> np.ndarray:
+    """(A,) squared change of each action's credit when noise is added to the returns, in units
+    of the noise's variance.
+
+    The noise is +-1 standard deviation of the returns, independent for every action. For a credit
+    that is a weighted sum of returns the expectation is the sum of the squared weights; for the
+    mean of n returns that is 1 / n.
+    """
+    signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=len(data.targets))
+    scale = float(data.targets.std()) or 1.0
+    returns = data.returns.copy()
+    returns[data.is_action] += scale * signs
+    noisy, method = data.with_returns(returns), make()
+    if method.in_sample:
+        moved = method.fit(noisy).credit(noisy)
+    else:
+        moved = out_of_fold(method, noisy, folds, seed)
+    return ((moved - credit) / scale) ** 2
+
+
+def effective_sample_size(noise: np.ndarray) -> float | None:
+    """How many returns the credit of a turn averages over: 1 / mean of `noise_variance`.
+
+    For cell means it is the number of turns divided by the number of cells. None where the credit
+    does not depend on the returns at all.
+    """
+    mean = float(noise.mean())
+    return 1.0 / mean if mean > 0 else None
+
+
+def by_turn(
+    data: CreditData, credit: np.ndarray, noise: np.ndarray | None = None
+) -> list[dict[str, Any]]:
+    """Per role and own-turn index: actions, bias proxy (mean |credit - return|), sample size."""
+    role, turn = data.role[data.actions], data.turn[data.actions]
+    rows = []
+    for name in np.unique(role):
+        for index in np.unique(turn[role == name]):
+            chosen = (role == name) & (turn == index)
+            gap = np.abs(credit[chosen] - data.targets[chosen])
+            row = {"role": str(name), "turn": int(index), "actions": int(chosen.sum())}
+            row["bias"] = float(gap.mean())
+            if noise is not None:
+                row["effective_sample_size"] = effective_sample_size(noise[chosen])
+            rows.append(row)
+    return rows
+
+
+def _spread(credit: np.ndarray, returns: np.ndarray, fold: np.ndarray) -> dict[str, float] | None:
+    scores = [r_squared(credit[fold == f], returns[fold == f]) for f in np.unique(fold)]
+    known = [score for score in scores if score is not None]
+    if not known:
+        return None
+    return {"mean": float(np.mean(known)), "std": float(np.std(known))}
+
+
+def _calibration_error(table: list[dict[str, float]]) -> float:
+    """Mean |credit - return| over the groups, weighted by their sizes."""
+    total = sum(row["actions"] for row in table)
+    return sum(row["actions"] * abs(row["credit"] - row["return"]) for row in table) / total
+
+
+def _variances(credit: np.ndarray, returns: np.ndarray) -> dict[str, float | None]:
+    before, after = float(returns.var()), float(credit.var())
+    ratio = after / before if before > 0 else None
+    return {"variance_before": before, "variance_after": after, "variance_ratio": ratio}

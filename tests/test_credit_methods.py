@@ -1,0 +1,182 @@
+"""Credit methods on dialogues whose right credit is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aria_dvc.credit.leakage import LeakageError, assert_no_leakage
+from aria_dvc.credit.methods.aria import AriaCredit
+from aria_dvc.credit.methods.base import CreditData, episode_folds, fit_credit, out_of_fold
+from aria_dvc.credit.methods.registry import make_method, method_names
+from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
+from aria_dvc.errors import AriaError
+
+
+def dialogues(
+    episodes: int = 40, turns: int = 4, topics: int = 4, seed: int = 0, noise: float = 0.1
+) -> CreditData:
+    """Questions on random topics and answers: topic 0 asked at any time raises the return by 1."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).normal(size=(2 * topics, 8))
+    rows, returns = [], []
+    for episode in range(episodes):
+        asked = rng.integers(0, topics, turns)
+        answered = topics + rng.integers(0, topics, turns)
+        for turn in range(turns):
+            rows += [(episode, "agent", asked[turn]), (episode, "oracle", answered[turn])]
+            returns += [float(asked[turn] == 0) + noise * rng.normal(), np.nan]
+    labels = np.array([row[2] for row in rows])
+    vectors = centres[labels] + 0.1 * rng.normal(size=(len(rows), 8))
+    role = np.array([row[1] for row in rows])
+    return CreditData(
+        np.array([row[0] for row in rows]),
+        role,
+        role == "agent",
+        np.array([f"utterance about topic {label}" for label in labels], dtype=object),
+        vectors.astype(np.float32),
+        labels,
+        np.array(returns),
+    )
+
+
+def test_turn_and_position_count_within_the_episode():
+    data = dialogues(2, 3)
+    assert data.position.tolist() == [0, 1, 2, 3, 4, 5] * 2
+    assert data.turn.tolist() == [1, 1, 2, 2, 3, 3] * 2
+
+
+def test_aria_is_the_mean_of_equal_histories_and_the_role_mean_elsewhere():
+    data = dialogues(30, 3, topics=2)
+    credit = AriaCredit().fit(data).credit(data)
+    keys = []
+    for row in data.actions:
+        own = (data.episode == data.episode[row]) & (np.arange(len(data)) <= row)
+        keys.append(tuple(zip(data.role[own], data.labels[own], strict=True)))
+    for key in set(keys):
+        members = [i for i, other in enumerate(keys) if other == key]
+        assert credit[members] == pytest.approx(data.targets[members].mean(), abs=1e-12)
+    unseen = replace(data, labels=data.labels + 50)
+    assert AriaCredit().fit(data).credit(unseen) == pytest.approx(data.targets.mean())
+
+
+def test_no_shrinkage_is_the_cell_mean_and_full_shrinkage_the_global_mean():
+    data = dialogues(60, 3, topics=2)
+    none = ShrinkageCredit(strength=0.0, depth=WHOLE).fit(data).credit(data)
+    np.testing.assert_allclose(none, AriaCredit().fit(data).credit(data), atol=1e-12)
+    full = ShrinkageCredit(strength=1e12, depth=WHOLE).fit(data).credit(data)
+    np.testing.assert_allclose(full, data.targets.mean(), atol=1e-6)
+
+
+def test_shrinkage_finds_the_topic_that_matters():
+    data, other = dialogues(seed=0), dialogues(seed=1)
+    credit = ShrinkageCredit().fit(data).credit(other)
+    right = (other.labels[other.actions] == 0).astype(float)
+    assert 1 - ((credit - right) ** 2).mean() / right.var() > 0.9
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_no_method_leaks(name):
+    make = lambda: make_method(name)  # noqa: E731
+    assert_no_leakage(make, dialogues(24, seed=0), dialogues(8, seed=1))
+
+
+class PeekingCredit:
+    """Plants leaks: reads the named thing of the future."""
+
+    in_sample = uses_labels = uses_embeddings = False
+
+    def __init__(self, peek: str) -> None:
+        self.peek = peek
+
+    def fit(self, data: CreditData) -> PeekingCredit:
+        return self
+
+    def credit(self, data: CreditData) -> np.ndarray:
+        rows = data.actions
+        if self.peek == "length":
+            return np.bincount(data.episode)[data.episode[rows]].astype(float)
+        if self.peek == "outcome":
+            return np.nan_to_num(data.targets)
+        if self.peek == "other episodes":
+            return np.full(len(rows), data.embeddings.mean(), float)
+        following = np.minimum(rows + 1, len(data) - 1)
+        if self.peek == "next text":
+            return np.array([float(data.text[row][-1]) for row in following])
+        return data.embeddings[following, 0].astype(float)
+
+
+@pytest.mark.parametrize(
+    "peek", ["length", "outcome", "other episodes", "next text", "next embedding"]
+)
+def test_a_planted_leak_is_caught(peek):
+    data = dialogues(10, turns=5)
+    with pytest.raises(LeakageError, match="though nothing up to it changed"):
+        assert_no_leakage(lambda: PeekingCredit(peek), data, dialogues(6, turns=5, seed=2))
+
+
+OUT_OF_FOLD = [name for name in method_names() if not make_method(name).in_sample]
+
+
+@pytest.mark.parametrize("name", OUT_OF_FOLD)
+def test_out_of_fold_credit_ignores_the_own_episode(name):
+    data = dialogues(12)
+    before = fit_credit(make_method(name), data, folds=3)
+    returns = data.returns.copy()
+    returns[data.is_action & (data.episode == 5)] += 7.0
+    after = fit_credit(make_method(name), data.with_returns(returns), folds=3)
+    own = data.episode[data.actions] == 5
+    np.testing.assert_array_equal(before[own], after[own])
+    assert not np.array_equal(before[~own], after[~own])
+
+
+def test_folds_hold_whole_episodes_of_like_number():
+    data = dialogues(23)
+    fold = episode_folds(data.episode, 5, seed=3)
+    sizes = np.bincount([fold[data.episode == e][0] for e in range(23)])
+    assert sizes.max() - sizes.min() <= 1
+    assert all(len(set(fold[data.episode == e])) == 1 for e in range(23))
+    with pytest.raises(AriaError, match="at least 2 episodes"):
+        episode_folds(np.zeros(4, int), 5, 0)
+
+
+@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("episodes", [2, 10])
+def test_equal_rewards_and_few_episodes_give_finite_credit(name, episodes):
+    data = dialogues(episodes)
+    flat = data.with_returns(np.where(data.is_action, 0.5, np.nan))
+    credit = fit_credit(make_method(name), flat, folds=5)
+    np.testing.assert_allclose(credit, 0.5, atol=1e-6)
+    assert np.isfinite(fit_credit(make_method(name), data, folds=5)).all()
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_one_turn_games_and_unseen_roles_get_a_credit(name):
+    data = dialogues(10, turns=1)
+    data = data.where(data.is_action)
+    stranger = replace(data, role=np.full(len(data), "stranger"))
+    assert np.isfinite(make_method(name).fit(data).credit(stranger)).all()
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_actions_without_return_are_refused(name):
+    data = dialogues(4)
+    with pytest.raises(AriaError, match="without return"):
+        make_method(name).fit(data.with_returns(np.full(len(data), np.nan)))
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_both_players_of_a_two_person_dialogue_are_credited(name):
+    data = dialogues(20)
+    share = np.where(data.role == "agent", data.returns, 0.25)
+    both = replace(data, is_action=np.ones(len(data), bool), returns=share)
+    credit = out_of_fold(make_method(name), both, folds=4)
+    assert credit.shape == (len(data),)
+    assert np.isfinite(credit).all()
+
+
+def test_an_unknown_method_is_answered_with_the_nearest_name():
+    with pytest.raises(AriaError, match="did you mean shrinkage"):
+        make_method("shrinkge")

@@ -1,0 +1,77 @@
+"""The figures that judge a credit, against hand-made cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.test_credit_methods import dialogues
+
+from aria_dvc.credit.k_quality import r2_by_k
+from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.quality import (
+    calibration,
+    credit_quality,
+    effective_sample_size,
+    noise_variance,
+    r_squared,
+)
+
+
+def test_r_squared_against_its_definition():
+    returns = np.array([0.0, 0.0, 1.0, 1.0])
+    assert r_squared(returns, returns) == 1.0
+    assert r_squared(np.full(4, 0.5), returns) == 0.0
+    assert r_squared(1 - returns, returns) == pytest.approx(-3.0)
+    assert r_squared(returns, np.ones(4)) is None
+
+
+def test_calibration_has_ten_ordered_groups_and_one_for_a_constant():
+    rng = np.random.default_rng(0)
+    credit = rng.random(1000)
+    table = calibration(credit, credit + 0.01)
+    assert [row["actions"] for row in table] == [100] * 10
+    assert all(row["return"] - row["credit"] == pytest.approx(0.01) for row in table)
+    assert len(calibration(np.ones(50), rng.random(50))) == 1
+
+
+def test_quality_of_a_known_structure():
+    quality = credit_quality(lambda: make_method("shrinkage"), dialogues(80))
+    assert quality["r2"]["method"] > 0.8
+    assert quality["r2"]["constant"] < 0.01
+    assert quality["r2"]["turn_index"] < 0.05
+    assert quality["r2"]["cell_means"] < quality["r2"]["method"]
+    assert quality["calibration_error"] < 0.1
+    assert quality["variance_after"] <= quality["variance_before"]
+    assert {row["turn"] for row in quality["by_turn"]} == {1, 2, 3, 4}
+
+
+def test_effective_sample_size_of_cell_means_is_turns_per_cell():
+    data = dialogues(400, 1, topics=5)
+    credit = make_method("aria").fit(data).credit(data)
+    sizes = [
+        effective_sample_size(noise_variance(lambda: make_method("aria"), data, credit, seed=seed))
+        for seed in range(40)
+    ]
+    assert 1 / np.mean([1 / size for size in sizes]) == pytest.approx(400 / 5, rel=0.3)
+
+
+def test_quality_of_equal_returns_is_defined():
+    data = dialogues(10)
+    flat = data.with_returns(np.where(data.is_action, 0.5, np.nan))
+    quality = credit_quality(lambda: make_method("shrinkage"), flat)
+    assert quality["r2"]["method"] is None
+    assert quality["variance_ratio"] is None
+
+
+def test_r2_by_k_prefers_the_cut_that_shows_the_topic():
+    data = dialogues(80)
+    coarse = np.where(data.role == "agent", 0, 1)
+    rng = np.random.default_rng(0)
+    columns = np.stack([coarse, data.labels, rng.integers(0, 100, len(data))], axis=1)
+    scores = r2_by_k(data, columns.astype(np.uint8))
+    assert scores.argmax() == 1
+    assert scores[1] > 0.5
+    fixed = replace(data, labels=data.labels * 0)
+    np.testing.assert_array_equal(scores, r2_by_k(fixed, columns))
