@@ -64,6 +64,7 @@ def read_log(path: str | Path, game: str | None = None, need_rewards: bool = Tru
             episode = layout.read(entry)
             _complete(episode, entry, game or layout.game, number)
             _check(episode, need_rewards)
+            _check_vectors(episode, _width(episodes[0] if episodes else episode))
         except _BadEntry as problem:
             raise AriaError(f"{where}: {problem}") from None
         if episode.episode_id in seen:
@@ -75,7 +76,6 @@ def read_log(path: str | Path, game: str | None = None, need_rewards: bool = Tru
         episodes.append(episode)
     if not episodes:
         raise AriaError(f"{path}: no episodes: give a log with at least one dialogue")
-    _check_embeddings(episodes, path)
     return episodes
 
 
@@ -177,23 +177,20 @@ def _check_reward(role: str, reward: Any) -> None:
         raise _BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")
 
 
-def _check_embeddings(episodes: list[Episode], path: Path) -> None:
-    """All or none of the utterances carry a vector, all of one length."""
-    width = next(
-        (len(u.embedding) for e in episodes for u in e.utterances if u.embedding is not None), None
-    )
-    if width is None:
-        return
-    for episode in episodes:
-        for position, utterance in enumerate(episode.utterances):
-            where = f"{path}: episode {episode.episode_id}, utterance {position}"
-            if utterance.embedding is None:
-                raise AriaError(f"{where}: no embedding though others have one: give all or none")
-            if len(utterance.embedding) != width:
-                raise AriaError(
-                    f"{where}: embedding of {len(utterance.embedding)} numbers where others have "
-                    f"{width}: embed the whole log with one model"
-                )
+def _check_vectors(episode: Episode, width: int) -> None:
+    """Every utterance carries a vector of `width` numbers (0: none), as the log's first one does."""
+    for position, utterance in enumerate(episode.utterances):
+        found = 0 if utterance.embedding is None else len(utterance.embedding)
+        if found != width:
+            raise _BadEntry(
+                f"utterance {position} ({utterance.role}) has an embedding of {found} numbers "
+                f"where the log starts with {width}: embed all of the log with one model, or none"
+            )
+
+
+def _width(episode: Episode) -> int:
+    first = episode.utterances[0].embedding
+    return 0 if first is None else len(first)
 
 
 def _vector(value: Any, where: str) -> np.ndarray | None:
@@ -275,9 +272,9 @@ def _read_single(entry: dict[str, Any]) -> Episode:
 
 
 def _shifted(reward: Any) -> Any:
-    """The published final reward is 0 on success and -1 otherwise; R is 1 and 0."""
-    if reward not in (-1, 0):
-        raise _BadEntry(f"reward is {reward!r}: this layout has 0 on success and -1 otherwise")
+    """Published final rewards run from -1 (failure) to 0 (success); R runs from 0 to 1."""
+    if not isinstance(reward, int | float) or not -1 <= reward <= 0:
+        raise _BadEntry(f"reward is {reward!r}: this layout has a number between -1 and 0")
     return float(reward) + 1.0
 
 

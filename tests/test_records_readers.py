@@ -1,0 +1,203 @@
+"""Every accepted layout comes in; every broken log is refused by file, line and remedy."""
+
+import json
+
+import numpy as np
+import pytest
+
+from aria_dvc.errors import AriaError
+from aria_dvc.records.readers import log_vectors, read_log
+from aria_dvc.records.tables import check_lengths, embeddings_table, episodes_table, turns_table
+
+ADVERSARIAL = {
+    "alice_actions": ["60 for me, 40 for you.", "Then 55 for me."],
+    "bob_actions": ["No, half each.", "Deal."],
+    "alice_ids": [0, 2],
+    "bob_ids": [1, 3],
+    "alice_reward": 1.0,
+    "bob_reward": 0.0,
+    "player_1_system_prompt": "You are Alice.",
+    "player_2_system_prompt": "You are Bob.",
+}
+SINGLE = {"actions": ["Is it big?", "Is it a cow?"], "obs": ["Yes.", "Yes."], "reward": 0}
+MESSAGES = {
+    "episode_id": "m1",
+    "messages": [
+        {"role": "system", "content": "Be kind."},
+        {"role": "buyer", "content": "How much?"},
+        {"role": "seller", "content": "Ten."},
+        {"role": "buyer", "content": "Fine."},
+    ],
+    "rewards": {"buyer": 0.25, "seller": 0.75},
+}
+CITY = {"conversation": ["Is it in Asia? Yes.", "Is it Seoul? Correct!"], "done": True, "word": "a"}
+CASINO = {
+    "chat_logs": [
+        {"text": "Hello", "task_data": {}, "id": "mturk_agent_1"},
+        {"text": "Hi", "task_data": {}, "id": "mturk_agent_2"},
+    ],
+    "participant_info": {
+        "mturk_agent_1": {"outcomes": {"points_scored": 18}},
+        "mturk_agent_2": {"outcomes": {"points_scored": 9}},
+    },
+}
+
+
+def write_lines(path, *entries):
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("entry", "roles", "rewards"),
+    [
+        (ADVERSARIAL, ["alice", "bob", "alice", "bob"], {"alice": 1.0, "bob": 0.0}),
+        (SINGLE, ["agent", "oracle", "agent", "oracle"], {"agent": 1.0}),
+        (MESSAGES, ["buyer", "seller", "buyer"], {"buyer": 0.25, "seller": 0.75}),
+        (CITY, ["agent", "oracle", "agent", "oracle"], {"agent": 1.0}),
+        (CASINO, ["alice", "bob"], {"alice": 0.5, "bob": 0.25}),
+    ],
+)
+def test_layouts_as_lines_and_as_list(tmp_path, entry, roles, rewards):
+    lines = read_log(write_lines(tmp_path / "log.jsonl", entry))
+    listed = tmp_path / "log.json"
+    listed.write_text(json.dumps([entry]), "utf-8")
+    for (episode,) in (lines, read_log(listed)):
+        assert [u.role for u in episode.utterances] == roles
+        assert episode.rewards == rewards
+
+
+def test_turns_table_counts_own_turns(tmp_path):
+    turns = turns_table(read_log(write_lines(tmp_path / "l", ADVERSARIAL), "bargaining"))
+    assert turns["turn"].tolist() == [1, 1, 2, 2]
+    assert turns["turns"].tolist() == [2, 2, 2, 2]
+    assert turns["reward"].tolist() == [1.0, 0.0, 1.0, 0.0]
+    assert turns["is_action"].all()
+    single = turns_table(read_log(write_lines(tmp_path / "s", SINGLE), "twenty_questions"))
+    assert single["is_action"].tolist() == [True, False, True, False]
+    assert single["reward"].isna().tolist() == [False, True, False, True]
+
+
+def test_episodes_table_keeps_prompts(tmp_path):
+    frame = episodes_table(read_log(write_lines(tmp_path / "l", ADVERSARIAL), "bargaining"))
+    assert frame["system_prompt"].tolist() == ["You are Alice.", "You are Bob."]
+
+
+def test_question_and_answer_are_split_at_the_first_question_mark(tmp_path):
+    entry = {**CITY, "conversation": ["Well. Is it old? Yes? I think so."]}
+    (episode,) = read_log(write_lines(tmp_path / "l", entry))
+    assert [u.text for u in episode.utterances] == ["Well. Is it old?", "Yes? I think so."]
+
+
+def test_vectors_come_in_dialogue_order(tmp_path):
+    entry = {
+        **ADVERSARIAL,
+        "alice_action_embeddings": [[1, 2], [5, 6]],
+        "bob_actions_embeddings": [[3, 4], [7, 8]],
+    }
+    path = write_lines(tmp_path / "l", entry)
+    vectors = log_vectors(path)
+    assert vectors.dtype == np.float32
+    assert vectors.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+    table = embeddings_table(turns_table(read_log(path)), vectors)
+    assert table["embedding"].type.list_size == 2
+    assert log_vectors(write_lines(tmp_path / "m", ADVERSARIAL)) is None
+
+
+def without(entry, key):
+    return {k: v for k, v in entry.items() if k != key}
+
+
+BAD = {
+    "missing key": (without(ADVERSARIAL, "bob_ids"), "missing key bob_ids"),
+    "no reward": (without(SINGLE, "reward"), "no reward"),
+    "lengths": ({**ADVERSARIAL, "bob_ids": [1]}, "bob_actions has 2 elements and bob_ids has 1"),
+    "gap": ({**ADVERSARIAL, "bob_ids": [1, 9]}, "without gaps"),
+    "twice": ({**ADVERSARIAL, "bob_ids": [1, 2]}, "position 2 is not a free"),
+    "answers": ({**SINGLE, "obs": ["Yes.", "No.", "No."]}, "actions has 2 elements and obs has 3"),
+    "empty game": ({**MESSAGES, "messages": []}, "empty game"),
+    "empty text": ({**SINGLE, "actions": ["Is it big?", " "]}, "utterance 2 (agent) has no text"),
+    "reward range": ({**ADVERSARIAL, "alice_reward": 1.5}, "reward of alice is 1.5, outside"),
+    "reward type": ({**ADVERSARIAL, "alice_reward": "high"}, "a finite number is needed"),
+    "raw reward": ({**SINGLE, "reward": 3}, "between -1 and 0"),
+    "unknown layout": ({"text": "hello"}, "unknown layout"),
+    "not an object": ([1, 2], "a JSON object is expected"),
+    "nobody": ({**MESSAGES, "rewards": {"judge": 1.0}}, "rewards names judge, who says nothing"),
+    "null vector": (
+        {**SINGLE, "action_embeddings": [[0, 1], [None, 1]], "obs_embeddings": [[0, 1], [0, 1]]},
+        "list of finite numbers",
+    ),
+    "ragged vectors": (
+        {**SINGLE, "action_embeddings": [[0, 1], [1]], "obs_embeddings": [[0, 1], [0, 1]]},
+        "has an embedding of 1 numbers where the log starts with 2",
+    ),
+    "some vectors": (
+        {**SINGLE, "action_embeddings": [[0, 1], [1, 1]]},
+        "utterance 1 (oracle) has an embedding of 0 numbers",
+    ),
+    "other width": (
+        {
+            **MESSAGES,
+            "rewards": {"buyer": 1},
+            "messages": [{**MESSAGES["messages"][1], "embedding": [1]}],
+        },
+        "embedding of 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_entry_is_named_by_file_and_line(tmp_path, name):
+    entry, expected = BAD[name]
+    vectors = {"action_embeddings": [[0, 1], [1, 1]], "obs_embeddings": [[0, 1], [1, 1]]}
+    first = {**SINGLE, **vectors} if "vector" in name or "width" in name else SINGLE
+    path = write_lines(tmp_path / "log.jsonl", first, entry)
+    with pytest.raises(AriaError) as caught:
+        read_log(path)
+    message = str(caught.value)
+    assert expected in message
+    assert str(path) in message
+    assert "\n" not in message
+    assert "line 2" in message
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b'{"messages": [', "line 1: broken JSON"),
+        (b'{"messages": "\xff"}', "line 1: not UTF-8"),
+        (b'{"actions": ["a"], "obs": ["b"], "reward": NaN}', "line 1: broken JSON"),
+        (b"", "no episodes"),
+        (b"\n\n", "no episodes"),
+        (b"[1, 2", "broken JSON"),
+        (b"[]", "no episodes"),
+    ],
+)
+def test_bytes_that_are_no_log(tmp_path, raw, expected):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(raw)
+    with pytest.raises(AriaError, match=expected):
+        read_log(path)
+
+
+def test_duplicate_ids_name_both_places(tmp_path):
+    path = write_lines(tmp_path / "log.jsonl", MESSAGES, MESSAGES)
+    with pytest.raises(AriaError, match=r"line 2: episode_id m1 was already used at .*line 1"):
+        read_log(path)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(AriaError, match="cannot be read"):
+        read_log(tmp_path / "nothing.jsonl")
+
+
+def test_outcomes_may_be_absent_when_only_scoring(tmp_path):
+    path = write_lines(tmp_path / "l", without(MESSAGES, "rewards"))
+    (episode,) = read_log(path, need_rewards=False)
+    assert episode.rewards == {}
+
+
+def test_overlong_utterance_is_refused(tmp_path):
+    episodes = read_log(write_lines(tmp_path / "l", SINGLE))
+    with pytest.raises(AriaError, match=r"utterance 2 has 12 characters, over prepare.max_chars"):
+        check_lengths(episodes, 10, "l")
