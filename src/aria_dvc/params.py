@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
+from aria_dvc.records.names import LOG_ONLY, PLAYABLE, category_of, game_names
 
 Category = Literal["adversarial", "single_agent"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
@@ -63,12 +64,14 @@ class PlaySettings(Block):
     deadline_s: float = Field(gt=0)
     record_logprobs: bool = False
     adapter: str | None = None
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    cache_gib: float = Field(4.0, gt=0)
 
 
 class GameSource(Block):
-    """Where the raw dialogues of one game come from."""
+    """Where the raw dialogues of one game come from: `play`, or the path of a log."""
 
-    source: str
+    source: str | None
     episodes: int = Field(0, ge=0)
     grid: str = "default"
     reward: Literal["win", "utility"] = "win"
@@ -81,6 +84,11 @@ class CollectParams(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
     settings: PlaySettings
     __pydantic_extra__: dict[str, GameSource]
+
+    @property
+    def names(self) -> list[str]:
+        """The games that have a block."""
+        return list(self.__pydantic_extra__)
 
     def game(self, name: str) -> GameSource:
         return self.__pydantic_extra__[name]
@@ -173,9 +181,15 @@ class GameEvaluation(Block):
 class EvaluateParams(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
     settings: PlaySettings
-    __pydantic_extra__: dict[str, GameEvaluation]
+    __pydantic_extra__: dict[str, GameEvaluation | None]
 
-    def game(self, name: str) -> GameEvaluation:
+    @property
+    def names(self) -> list[str]:
+        """The games that have a block."""
+        return list(self.__pydantic_extra__)
+
+    def game(self, name: str) -> GameEvaluation | None:
+        """None for a log without a game, which cannot be played."""
         return self.__pydantic_extra__[name]
 
 
@@ -216,36 +230,42 @@ class Params(Block):
         return [f"k: {self.k} is outside 2..{self.cluster.k_max} (cluster.k_max); or use auto"]
 
     def _game_problems(self) -> list[str]:
-        from aria_dvc.records.names import LOG_ONLY, game_names
+        known = game_names()
+        blocks = {
+            "games": self.games,
+            "collect": self.collect.names,
+            "evaluate": self.evaluate.names,
+        }
+        unknown = [
+            f"{block}: unknown game {name}{did_you_mean(name, known)}"
+            for block, names in blocks.items()
+            for name in names
+            if name not in known
+        ]
+        twice = [f"games: {n} is listed twice" for n in set(self.games) if self.games.count(n) > 1]
+        listed = [name for name in self.games if name in known]
+        return unknown + twice + [p for name in listed for p in self._listed_problems(name)]
 
-        problems = []
-        for name in dict.fromkeys(self.games):
-            if self.games.count(name) > 1:
-                problems.append(f"games: {name} is listed twice")
-            if name not in game_names():
-                problems.append(f"games: unknown game {name}{did_you_mean(name, game_names())}")
-                continue
-            for block, holder in (("collect", self.collect), ("evaluate", self.evaluate)):
-                if name not in (holder.__pydantic_extra__ or {}) and not (
-                    block == "evaluate" and name in LOG_ONLY
-                ):
-                    problems.append(f"{block}.{name}: missing block for a game listed in games")
-        for name in self.collect.__pydantic_extra__ or {}:
-            if name not in game_names():
-                problems.append(f"collect: unknown game {name}{did_you_mean(name, game_names())}")
-            elif name in LOG_ONLY and self.collect.game(name).source == PLAY and name in self.games:
-                problems.append(
-                    f"collect.{name}.source: this one cannot be played; name a log file"
-                )
-        for name in self.evaluate.__pydantic_extra__ or {}:
-            if name not in game_names():
-                problems.append(f"evaluate: unknown game {name}{did_you_mean(name, game_names())}")
+    def _listed_problems(self, name: str) -> list[str]:
+        """What is wrong with the blocks of one known game that is to run."""
+        problems = [
+            f"{block}.{name}: missing block for a game listed in games"
+            for block, holder in (("collect", self.collect), ("evaluate", self.evaluate))
+            if name not in holder.names
+        ]
+        if problems:
+            return problems
+        source = self.collect.game(name).source
+        if name in LOG_ONLY and source in (None, PLAY):
+            problems.append(f"collect.{name}.source: this one cannot be played; name a log file")
+        if name in PLAYABLE and source is None:
+            problems.append(f"collect.{name}.source: say play, or name a log file")
+        if name in PLAYABLE and self.evaluate.game(name) is None:
+            problems.append(f"evaluate.{name}: say how this game is evaluated")
         return problems
 
     def games_of(self, category: str) -> list[str]:
         """The listed games of one category, in the order of `games`."""
-        from aria_dvc.records.names import category_of
-
         return [game for game in self.games if category_of(game) == category]
 
 
