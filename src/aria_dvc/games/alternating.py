@@ -1,0 +1,232 @@
+"""Alternating offers between Alice and Bob: what bargaining and negotiation have in common.
+
+Utterances alternate, Alice first. The first is the offer of round 1; every later one answers the
+standing offer: it accepts, takes the outside option where the game has one, or rejects, and a
+rejection carries the offer of the next round. A rejection of the last round's offer ends the game
+without a deal, whether or not it names another offer: no round is left for it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from aria_dvc.errors import AriaError
+from aria_dvc.games.base import Config, Failure, IllegalMove, Match, Outcome
+from aria_dvc.games.parsing import cut, utterance
+
+ROLES = ("alice", "bob")
+LONGEST_TOLD_HORIZON = 20
+"""Longer horizons are not told to the players (GLEE, sec. 3)."""
+MAX_ROUNDS = 1_000
+
+
+@dataclass(frozen=True)
+class Move:
+    """A typed move. `value` of an offer: Alice's gain in money, or the price."""
+
+    kind: Literal["offer", "accept", "reject", "outside"]
+    value: Fraction | None = None
+
+
+def other(role: str) -> str:
+    return ROLES[1 - ROLES.index(role)]
+
+
+def exact(number: int | float) -> Fraction:
+    """The decimal number as written: 0.8 is 4/5."""
+    return Fraction(str(number))
+
+
+def rewards(rule: str, utilities: Mapping[str, Fraction]) -> dict[str, float]:
+    """Final R per role: `win` gives 1, 0.5 or 0 by comparison, `utility` the own utility."""
+    if rule == "utility":
+        return {role: float(value) for role, value in utilities.items()}
+    return {
+        role: 0.5 + 0.5 * ((value > utilities[other(role)]) - (value < utilities[other(role)]))
+        for role, value in utilities.items()
+    }
+
+
+class AlternatingMatch(Match):
+    """The state machine; a game says how offers are read and what an agreement is worth.
+
+    offers: values offered so far; the last one stands, and its round is `len(offers)`.
+    reward: the reward rule, `win` or `utility`.
+    """
+
+    roles = ROLES
+
+    def __init__(self, config: Config, reward: str) -> None:
+        super().__init__(config)
+        self.reward = reward
+        self.offers: list[Fraction] = []
+
+    @property
+    def rounds(self) -> int:
+        """The horizon T."""
+        return self.config["rounds"]
+
+    @property
+    def to_move(self) -> str | None:
+        return None if self.outcome else ROLES[len(self.offers) % 2]
+
+    @property
+    def standing(self) -> Fraction | None:
+        """The offer on the table; None at the start."""
+        return self.offers[-1] if self.offers else None
+
+    @abstractmethod
+    def read(self, text: str, role: str) -> Move:
+        """The move that `text` states.
+
+        Raises:
+            IllegalMove: it states none, or more than one.
+        """
+
+    @abstractmethod
+    def say(self, move: Move) -> str:
+        """The move in one canonical sentence, which `read` reads as the same move."""
+
+    @abstractmethod
+    def worth(self, value: Fraction) -> tuple[Fraction, Fraction]:
+        """Utilities of Alice and Bob when `value` is agreed on now."""
+
+    @abstractmethod
+    def assess(self, value: Fraction | None) -> dict[str, Any]:
+        """Details of the outcome; `value` None without a deal."""
+
+    def play(self, text: str) -> None:
+        role = self._mover()
+        spoken = utterance(text, role)
+        move = self.read(spoken, role)
+        self._check(move)
+        self.lines.append((role, spoken if self.config["messages"] else self.say(move)))
+        self._apply(move)
+
+    def forfeit(self, kind: str, text: str = "") -> None:
+        role = self._mover()
+        kept = cut(text)
+        if kept:
+            self.lines.append((role, kept))
+        utilities = dict.fromkeys(ROLES, Fraction(0))
+        won = {role: 0.0, other(role): 1.0 if self.reward == "win" else 0.0}
+        self._end("failure", utilities, None, won, Failure(role, kind))
+
+    def _mover(self) -> str:
+        if self.to_move is None:
+            raise ValueError("the match is over")
+        return self.to_move
+
+    def _check(self, move: Move) -> None:
+        if not self.offers and move.kind != "offer":
+            raise IllegalMove("nothing_to_answer", f"You start. {self.offer_hint}")
+        if move.kind == "reject" and len(self.offers) < self.rounds:
+            raise IllegalMove("missing_offer", f"With a rejection goes an offer. {self.offer_hint}")
+
+    @property
+    @abstractmethod
+    def offer_hint(self) -> str:
+        """How to make an offer, in one sentence."""
+
+    def _apply(self, move: Move) -> None:
+        nothing = dict.fromkeys(ROLES, Fraction(0))
+        if move.kind == "offer" and len(self.offers) < self.rounds:
+            assert move.value is not None
+            self.offers.append(move.value)
+        elif move.kind == "accept":
+            value = self.offers[-1]
+            self._end("agreement", dict(zip(ROLES, self.worth(value), strict=True)), value)
+        elif move.kind == "outside":
+            self._end("outside_option", nothing, None)
+        else:
+            self._end("no_deal", nothing, None)
+
+    def _end(
+        self,
+        reason: str,
+        utilities: dict[str, Fraction],
+        value: Fraction | None,
+        won: dict[str, float] | None = None,
+        failure: Failure | None = None,
+    ) -> None:
+        details = {"deal": value is not None, "round": len(self.offers)}
+        self.outcome = Outcome(
+            rewards=won or rewards(self.reward, utilities),
+            reason=reason,
+            utilities={role: float(u) for role, u in utilities.items()},
+            details={**details, **self.assess(value)},
+            failure=failure,
+        )
+
+    def horizon_sentence(self, no_deal: str) -> str:
+        """What the players are told about the end of the game."""
+        if self.rounds > LONGEST_TOLD_HORIZON:
+            return f"The game may end at any time; without a deal {no_deal}."
+        unit = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        return f"Without a deal after {unit}, {no_deal}."
+
+
+# --- configurations -------------------------------------------------------------------------------
+
+COMMON: Config = {"rounds": 20, "complete_information": True, "messages": True}
+"""Parameters of both games with the values of the evaluation grid."""
+
+
+def complete(game: str, config: Config, required: Mapping[str, tuple[float, float]]) -> Config:
+    """A configuration with defaults filled in.
+
+    `required` gives each number's allowed range (low, high), both included.
+
+    Raises:
+        AriaError: a key is missing or unknown, or a value is out of range.
+    """
+    refuse_unknown_keys(game, config, [*required, *COMMON])
+    for key, (low, high) in required.items():
+        if key not in config:
+            raise AriaError(f"{game}: the configuration has no {key}: add {key} ({low} to {high})")
+        _check_number(game, key, config[key], low, high)
+    full = {**{key: config[key] for key in required}, **COMMON, **config}
+    if type(full["rounds"]) is not int or not 1 <= full["rounds"] <= MAX_ROUNDS:
+        raise AriaError(f"{game}: rounds is {full['rounds']!r}: use a whole number 1..{MAX_ROUNDS}")
+    for key in ("complete_information", "messages"):
+        if not isinstance(full[key], bool):
+            raise AriaError(f"{game}: {key} is {full[key]!r}: use true or false")
+    return full
+
+
+def refuse_unknown_keys(game: str, config: Config, known: list[str]) -> None:
+    """Raises AriaError for a key that the game does not have, with the nearest one."""
+    for key in config:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            remedy = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
+            raise AriaError(f"{game}: the configuration has an unknown key {key}: {remedy}")
+
+
+def check_reward(game: str, reward: str) -> None:
+    """Raises AriaError for a reward rule other than `win` and `utility`."""
+    if reward not in ("win", "utility"):
+        raise AriaError(f"{game}: unknown reward rule {reward}: use win or utility")
+
+
+def _check_number(game: str, key: str, value: Any, low: float, high: float) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not low <= value <= high:
+        raise AriaError(f"{game}: {key} is {value!r}: use a number from {low} to {high}")
+
+
+def number_text(value: Fraction) -> str:
+    """An amount as players write it: 1,500 or 33.25."""
+    if value.denominator == 1:
+        return f"{value.numerator:,}"
+    return f"{float(value):,.4f}".rstrip("0")
+
+
+def percent_text(discount: float) -> str:
+    """The loss of value a round, (1 - d) * 100 %: 0.95 is told as 5%."""
+    return f"{float((1 - exact(discount)) * 100):g}%"

@@ -1,0 +1,136 @@
+"""Guess My City: find the oracle's home city by free questions (LMRL-Gym's rules)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from aria_dvc.games.base import Config, Game, IllegalMove
+from aria_dvc.games.guessing import GuessGrammar, GuessingMatch, complete, is_guess
+from aria_dvc.games.parsing import clean, cut
+from aria_dvc.oracles.city_data import City, cities, find_city
+from aria_dvc.oracles.text import fold, strip_accents
+
+REFUSAL = "I cannot tell you the name of my city."
+MAX_ANSWER_CHARS = 300
+
+_CITY = r"(?:city|hometown|home town|home city|home|town|place|answer)"
+_YOURS = (
+    r"(?: (?:that )?(?:(?:you are|youre|you come|i am) from|you live in|you have in mind"
+    r"|(?:you are|youre) thinking of|in question)| where you (?:are from|live|come from))*"
+)
+_IT = rf"(?:it|this|that|(?:the name of )?(?:the|your) {_CITY}{_YOURS})"
+_SOFT = r"(?: (?:perhaps|maybe|possibly|actually|really|just|by any chance|probably|likely|most))*"
+_FROM = r"(?:from|in|living in|based in|thinking of|talking about)"
+_GRAMMAR = GuessGrammar(
+    lead=(
+        rf"(?:is {_IT}|(?:could|might|can|would|must|may) {_IT} be|{_IT} (?:is|must be|could be)"
+        rf"|its|(?:are|were) you {_FROM}|(?:you are|youre|you must be) from"
+        r"|do you (?:live in|come from|reside in)|my (?:\w+ )?guess is"
+        rf"|i (?:would |will )?(?:guess|think|believe|say)(?: that)?"
+        rf"(?: (?:{_IT} is|its|(?:you are|youre) from))?)"
+        rf"{_SOFT}(?: (?:called|named|known as))?(?: the)?(?: city)?(?: of)?|the city(?: of)?"
+    )
+)
+_COUNTRY_NAMES = {
+    "Australia": ("new south wales",),
+    "China": ("peoples republic of china", "prc", "mainland china"),
+    "Congo": ("democratic republic of congo", "democratic republic of the congo", "dr congo", "drc"),
+    "Cote d'Ivoire": ("ivory coast",),
+    "Myanmar": ("burma",),
+    "South Korea": ("korea", "republic of korea"),
+    "Turkey": ("turkiye",),
+    "UK": ("united kingdom", "england", "great britain", "britain"),
+    "USA": ("us", "u s", "u s a", "united states", "united states of america", "america"),
+}
+
+
+def _places(city: City) -> set[str]:
+    """Folded names of what the city lies in, which may follow its name in a guess."""
+    names = {fold(city.country), *_COUNTRY_NAMES.get(city.country, ())}
+    return names | ({"taiwan"} if city.name == "Taipei" else set())
+
+
+@cache
+def _guesses(name: str) -> re.Pattern[str]:
+    city = find_city(name)
+    places = "|".join(sorted(map(re.escape, _places(city)), key=len, reverse=True))
+    grammar = GuessGrammar(_GRAMMAR.lead, rf"(?: city)?(?:(?: in)?(?: the)? (?:{places}))*")
+    return grammar.pattern(city.names)
+
+
+@cache
+def _any_guess() -> re.Pattern[str]:
+    return _GRAMMAR.pattern([name for city in cities() for name in city.names])
+
+
+@cache
+def _named(name: str) -> re.Pattern[str]:
+    spellings = sorted(find_city(name).names, key=len, reverse=True)
+    spaced = [re.escape(spelling).replace(r"\ ", " ?") for spelling in spellings]
+    return re.compile(rf"\b(?:{'|'.join(spaced)})(?:s|city)?\b")
+
+
+def leaks(answer: str, name: str) -> bool:
+    """Whether an answer gives the city's name away, in one piece or letter by letter."""
+    folded = fold(answer)
+    spelled = re.sub(
+        r"\b(?:[a-z][\W_]+){2,}[a-z]\b",
+        lambda match: re.sub(r"[\W_]", "", match[0]),
+        strip_accents(answer),
+    )
+    return bool(_named(name).search(folded) or _named(name).search(fold(spelled)))
+
+
+class GuessMyCityMatch(GuessingMatch):
+    game = "guess_my_city"
+    solved_answer = "Yes, that is my city."
+
+    @property
+    def city(self) -> City:
+        return find_city(self.config["target"])
+
+    def solved_by(self, question: str) -> bool:
+        return is_guess(question, _guesses(self.city.name), _any_guess())
+
+    def read_answer(self, text: str) -> str:
+        answer = re.sub(r"^(?:oracle|assistant|answer) ?: ?", "", clean(text), flags=re.IGNORECASE)
+        if not any(char.isalnum() for char in answer):
+            raise IllegalMove("empty", "Your answer was empty. Answer in one short sentence.")
+        return REFUSAL if leaks(answer, self.city.name) else cut(answer, MAX_ANSWER_CHARS)
+
+    def system_prompt(self, role: str) -> str:
+        if role == "oracle":
+            return (
+                f"You live in {self.config['target']}, and somebody must find out where by "
+                "asking you. Answer each question about your city truthfully in one short "
+                "sentence. Never write the name of your city."
+            )
+        return agent_prompt(self.config["max_questions"])
+
+
+def agent_prompt(limit: int) -> str:
+    return (
+        "You play Guess My City: find out which city I live in. Ask one short question a turn, "
+        f"{limit} at most, and learn from my answers. You win by naming the city in a question "
+        'such as "Is it Springfield?"'
+    )
+
+
+class GuessMyCity(Game):
+    name = "guess_my_city"
+    category = "single_agent"
+    roles = ("agent",)
+    environment = "oracle"
+
+    def grids(self) -> Mapping[str, Sequence[Config]]:
+        """`default`: all targets, written "city, country"."""
+        return {"default": [complete(self.name, {"target": city.word}) for city in cities()]}
+
+    def start(self, config: Config, reward: str = "win") -> GuessMyCityMatch:
+        full = complete(self.name, config)
+        return GuessMyCityMatch({**full, "target": find_city(full["target"]).word})
+
+    def describe(self, role: str) -> str:
+        return agent_prompt(20) if role == "agent" else ""

@@ -1,0 +1,230 @@
+"""Negotiation: a seller (Alice) and a buyer (Bob) agree on a price, or not (GLEE, sec. 3.2).
+
+With values s and b in units of `scale` and a trade at price P = q * scale, Alice gets q - s and
+Bob b - q; without a trade, and with the outside option (John), both get exactly 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from aria_dvc.games import parsing
+from aria_dvc.games.alternating import (
+    ROLES,
+    AlternatingMatch,
+    Move,
+    check_reward,
+    complete,
+    exact,
+    number_text,
+    other,
+)
+from aria_dvc.games.base import Config, Game, IllegalMove
+from aria_dvc.games.parsing import Amount, Sentence
+
+FACTORS = (0.8, 1.0, 1.2, 1.5)
+SCALES = (100, 10_000, 1_000_000)
+RANGES = {"seller_value": (0.01, 100), "buyer_value": (0.01, 100), "scale": (1, 10**12)}
+MAX_FACTOR = 1_000
+"""Prices above this many times `scale` are refused as absurd."""
+
+
+class NegotiationMatch(AlternatingMatch):
+    """Values of offers are prices in money."""
+
+    game = "negotiation"
+
+    @property
+    def values(self) -> tuple[Fraction, Fraction]:
+        """What the product is worth to the seller and to the buyer, in units of `scale`."""
+        return exact(self.config["seller_value"]), exact(self.config["buyer_value"])
+
+    @property
+    def scale(self) -> Fraction:
+        return exact(self.config["scale"])
+
+    @property
+    def highest_price(self) -> Fraction:
+        return MAX_FACTOR * self.scale
+
+    @property
+    def offer_hint(self) -> str:
+        return 'Say for example "I offer $P." with your price for P.'
+
+    def read(self, text: str, role: str) -> Move:
+        return read(text, self.highest_price, self.standing)
+
+    def say(self, move: Move) -> str:
+        if move.value is None:
+            return {
+                "accept": "I accept.",
+                "reject": "I reject.",
+                "outside": "I deal with John.",
+            }[move.kind]
+        return f"I offer ${number_text(move.value)}."
+
+    def worth(self, value: Fraction) -> tuple[Fraction, Fraction]:
+        seller, buyer = self.values
+        return value / self.scale - seller, buyer - value / self.scale
+
+    def assess(self, value: Fraction | None) -> dict[str, Any]:
+        seller, buyer = self.values
+        good = buyer >= seller if value is not None else buyer <= seller
+        details: dict[str, Any] = {"efficiency": float(good)}
+        if value is not None:
+            gap = value / self.scale - (seller + buyer) / 2
+            details |= {"fairness": float(1 - 4 * gap**2), "price": float(value)}
+        return details
+
+    def system_prompt(self, role: str) -> str:
+        rival = other(role).capitalize()
+        trade, first = ("sell", "You make") if role == "alice" else ("buy", f"{rival} makes")
+        side = "to" if role == "alice" else "from"
+        aim = "more than " + rival if self.reward == "win" else "as much as you can"
+        return (
+            f"You are {role.capitalize()} and want to {trade} a product {side} {rival}. "
+            f"{self._worths(role)} {first} the first offer, then you take turns. Instead of "
+            f"accepting you can {trade} {side} John at exactly your own value. "
+            f"{self.horizon_sentence('nobody trades')} Each turn, write one short sentence: "
+            f'"I accept.", "I deal with John." or an offer such as "I offer $P." '
+            f"Try to gain {aim}."
+        )
+
+    def _worths(self, role: str) -> str:
+        money = [number_text(value * self.scale) for value in self.values]
+        own, rival = (money if role == "alice" else money[::-1])[:2]
+        text = f"It is worth ${own} to you"
+        if self.config["complete_information"]:
+            text += f" and ${rival} to {other(role).capitalize()}"
+        return text + "."
+
+
+class Negotiation(Game):
+    name = "negotiation"
+    category = "adversarial"
+    roles = ROLES
+    environment = None
+
+    def grids(self) -> Mapping[str, Sequence[Config]]:
+        """`glee48` (the default): 48 configurations; `glee_full`: also horizon, information, talk."""
+        small = [
+            complete(self.name, {"seller_value": s, "buyer_value": b, "scale": m}, RANGES)
+            for s, b, m in product(FACTORS, FACTORS, SCALES)
+        ]
+        full = [
+            {**config, "rounds": rounds, "complete_information": informed, "messages": talk}
+            for config, rounds, informed, talk in product(
+                small, (1, 10, 20, 30), (True, False), (True, False)
+            )
+        ]
+        return {"default": small, "glee48": small, "glee_full": full}
+
+    def start(self, config: Config, reward: str = "win") -> NegotiationMatch:
+        check_reward(self.name, reward)
+        return NegotiationMatch(complete(self.name, config, RANGES), reward)
+
+    def describe(self, role: str) -> str:
+        trade = "sell a product to" if role == "alice" else "buy a product from"
+        return (
+            f"You are {role.capitalize()} and want to {trade} {other(role).capitalize()}. You take "
+            "turns: accept the last price, offer another one, or deal with John at your own value."
+        )
+
+
+# --- parser ---------------------------------------------------------------------------------------
+
+_CUE = re.compile(
+    r"\b(?:propose|offer|suggest|price|sell|buy|pay|ask|asking|counter|counteroffer|bid|charge"
+    r"|settle|deal|trade|take)\b"
+)
+_BARE = re.compile(
+    r"(?:(?:ok|well|then|no|only|just|at|for|make it|please|now) )*<\d+>"
+    r"(?: (?:then|please|final|flat|now|it is))*"
+)
+_NOT_A_PRICE = re.compile(
+    r"\b(?:worth|values?|valued|costs?|profits?|gains?|john|margin|loss|lose|surplus|market|save)\b"
+)
+_HYPOTHETICAL = re.compile(r"\b(?:would|could|might|may) (?:\w+ )?(?:pay|sell|buy|take|accept)\b")
+_KEYS = ("price", "product_price", "message", "decision")
+
+
+def read(text: str, highest: Fraction, standing: Fraction | None) -> Move:
+    """The move that a cleaned utterance states; `highest` is the largest price allowed.
+
+    Raises:
+        IllegalMove: it states no move, more than one, or a price out of range.
+    """
+    fields = parsing.json_move(text, _KEYS)
+    if fields is not None:
+        return _read_json(fields, highest)
+    marked, amounts = parsing.mark_amounts(parsing.plain(text))
+    parts = parsing.sentences(marked)
+    decided = parsing.decisions(parts)
+    prices = _offered(parts, amounts)
+    if decided.accept + decided.reject + decided.outside > 1:
+        raise IllegalMove("contradiction", "Make one move: accept, reject or deal with John.")
+    if decided.accept:
+        named = {amounts[i].value for i in decided.amounts} | prices
+        if standing is not None and not named <= {standing}:
+            raise IllegalMove("accept_and_offer", "Either accept the last price or offer another.")
+        return Move("accept")
+    if decided.outside:
+        if prices:
+            raise IllegalMove("contradiction", "Either deal with John or offer a price.")
+        return Move("outside")
+    if prices:
+        return Move("offer", _one_price(prices, highest))
+    if decided.reject:
+        return Move("reject")
+    if decided.conditional:
+        raise IllegalMove("conditional", 'Say "I accept." or offer a price, without conditions.')
+    raise IllegalMove("unreadable", 'Offer one price, or say "I accept." or "I deal with John."')
+
+
+def _read_json(fields: dict[str, Any], highest: Fraction) -> Move:
+    prices = [fields[key] for key in ("price", "product_price") if key in fields]
+    if "decision" in fields:
+        if prices:
+            raise IllegalMove("accept_and_offer", "Either decide or offer a price.")
+        return Move(parsing.json_decision(fields["decision"]))
+    if len(prices) != 1 or not isinstance(prices[0], Fraction):
+        raise IllegalMove("bad_json", "A JSON offer has one number, price.")
+    return Move("offer", _one_price(set(prices), highest))
+
+
+def _one_price(prices: set[Fraction], highest: Fraction) -> Fraction:
+    if len(prices) > 1:
+        raise IllegalMove("ambiguous_offer", "Offer exactly one price.")
+    price = prices.pop()
+    if price > highest:
+        raise IllegalMove("absurd_number", f"Prices above ${number_text(highest)} are not taken.")
+    return price
+
+
+def _offered(parts: list[Sentence], amounts: list[Amount]) -> set[Fraction]:
+    """The prices that the text offers; one when the offer is clear."""
+    prices: set[Fraction] = set()
+    for sentence in parts:
+        for segment in sentence.segments:
+            found = [i for i in parsing.positions(segment) if not amounts[i].percent]
+            if found and _offers(segment):
+                _refuse_unclear(sentence, segment)
+                prices |= {amounts[i].value for i in found}
+    return prices
+
+
+def _offers(segment: str) -> bool:
+    if parsing.REFERENCE.search(segment) or _NOT_A_PRICE.search(segment):
+        return False
+    return bool(_CUE.search(segment) or _BARE.fullmatch(segment))
+
+
+def _refuse_unclear(sentence: Sentence, segment: str) -> None:
+    if parsing.NEGATION.search(segment) or parsing.VAGUE.search(segment):
+        raise IllegalMove("unclear_offer", "State one exact price in plain words.")
+    if parsing.CONDITION.search(sentence.text) or _HYPOTHETICAL.search(segment):
+        raise IllegalMove("conditional", "State one exact price, without conditions.")

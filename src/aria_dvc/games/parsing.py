@@ -1,0 +1,374 @@
+"""Free text to typed moves, strictly: what is unclear is refused with a hint, never guessed.
+
+Shared by the games: cleaning, the search for forged turns, amounts, JSON moves and decisions. A
+game adds how it reads an offer. Only the cleaned text counts, and it is what the other side sees.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from aria_dvc.games.base import IllegalMove
+
+MAX_RAW_CHARS = 20_000
+"""Longer texts are cut here before anything looks at them."""
+MAX_CHARS = 1_000
+"""A longer utterance is refused: a cut could turn a condition into an acceptance."""
+MAX_DIGITS = 15
+MAX_DECIMALS = 4
+
+_SPECIAL = re.compile(
+    r"<\|[^<>|]{0,60}\|>|<[｜|][^<>]{0,60}[｜|]>|</?s>|<<?/?sys>?>|\[/?inst\]"
+    r"|<(?:start|end)_of_turn>|</?(?:bos|eos|pad|unk)>|</?(?:system|user|assistant)>",
+    re.IGNORECASE,
+)
+_SPEAKERS = (
+    r"alice|bob|john|oracle|agent|system|user|assistant|human|player ?[12]|moderator|judge|referee"
+)
+_FORGED = re.compile(
+    rf"\b(?:{_SPEAKERS})\b\*{{0,2}}\s{{0,3}}:(?!\s{{0,3}}[$€£]?\d)"
+    rf"|\[\s?(?:{_SPEAKERS})\s?\]|#{{2,}}\s{{0,3}}(?:{_SPEAKERS})\b",
+    re.IGNORECASE,
+)
+
+
+def clean(text: str) -> str:
+    """`text` on one line without control characters and chat special tokens.
+
+    Line breaks between words become full stops, so that "I accept" on a line of its own remains a
+    sentence. At most `MAX_RAW_CHARS` characters are looked at.
+    """
+    lines = [_printable(line) for line in text[:MAX_RAW_CHARS].splitlines()]
+    joined = ""
+    for line in filter(None, (" ".join(line.split()) for line in lines)):
+        stop = "." if joined and joined[-1].isalnum() and line[0].isalnum() else ""
+        joined = f"{joined}{stop} {line}" if joined else line
+    before = None
+    while before != joined:
+        before, joined = joined, " ".join(_SPECIAL.sub(" ", joined).split())
+    return joined
+
+
+def cut(text: str, limit: int = MAX_CHARS) -> str:
+    """The cleaned text, shortened to `limit` characters: for texts that are kept, not read."""
+    return clean(text)[:limit].rstrip()
+
+
+def _printable(line: str) -> str:
+    return "".join(" " if unicodedata.category(char)[0] == "C" else char for char in line)
+
+
+def utterance(text: str, own_name: str, limit: int = MAX_CHARS) -> str:
+    """The cleaned text of one turn, without the speaker's own name as a label.
+
+    Raises:
+        IllegalMove: empty, longer than `limit`, or it writes another speaker's turn.
+    """
+    own = re.compile(rf"^\W{{0,2}}(?:{own_name}|assistant)\W{{0,2}}:\W{{0,2}}(?=[^\W\d])", re.I)
+    cleaned = own.sub("", clean(text))
+    if not any(char.isalnum() for char in cleaned):
+        raise IllegalMove("empty", "Your message was empty. Say something.")
+    if len(cleaned) > limit or len(text) > MAX_RAW_CHARS:
+        raise IllegalMove("too_long", "Your message was too long. Use one or two short sentences.")
+    if _FORGED.search(cleaned):
+        raise IllegalMove("forged_turn", "Speak only for yourself, without any speaker's name.")
+    return cleaned
+
+
+# --- plain form -------------------------------------------------------------------------------
+
+_PLAIN = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"[’‘`´]", "'"),
+        (r"[“”«»]", '"'),
+        (r"[*_#]", " "),
+        (r'^\s*"([^"]*)"\s*$', r"\1"),
+        (r'"[^"]*"', " quotation "),
+        (r"\bcan'?t\b|\bcannot\b", "can not"),
+        (r"\bwon'?t\b", "will not"),
+        (r"\bdon'?t\b", "do not"),
+        (r"n't\b", " not"),
+        (r"\bi'm\b", "i am"),
+        (r"'d\b", " would"),
+        (r"'ll\b", " will"),
+        (r"'ve\b", " have"),
+        (r"\blet's\b", "let us"),
+        (r"\b(it|that|what|how)'s\b", r"\1 is"),
+        (r"\b(?:how|what) about\b", "i propose"),
+        (r"\bcounter[- ]?offer\b", "counteroffer"),
+        (r"[–—]", " - "),
+        (r"\s+", " "),
+    )
+]
+_SENTENCE = re.compile(r"[^.!?;]*(?:[.!?;](?!\s|$)[^.!?;]*)*[.!?;]*")
+_SEGMENT = re.compile(
+    r",(?!\d)\s*| - | (?:but|however|so|because|instead|therefore|while) "
+    r"| and (?=(?:i |we |would |will |like to |want to |now )*(?:propose|offer|suggest|counter)\b)"
+)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A lower-case sentence in plain form; `segments` are its parts between commas and "but"."""
+
+    text: str
+    question: bool
+
+    @property
+    def segments(self) -> list[str]:
+        return [part.strip() for part in _SEGMENT.split(self.text) if part and part.strip()]
+
+
+def plain(text: str) -> str:
+    """Lower case, contractions spelled out, markup gone, quoted speech replaced by a word."""
+    lowered = text.lower()
+    for pattern, replacement in _PLAIN:
+        lowered = pattern.sub(replacement, lowered)
+    return lowered.strip()
+
+
+def sentences(plain_text: str) -> list[Sentence]:
+    """Split plain text at full stops, exclamation and question marks and semicolons."""
+    found = []
+    for raw in _SENTENCE.findall(plain_text):
+        body = raw.strip().rstrip(".!?;").strip()
+        if body:
+            found.append(Sentence(body, raw.rstrip().endswith("?")))
+    return found
+
+
+# --- amounts ----------------------------------------------------------------------------------
+
+_NUMBER = re.compile(
+    r"(?P<sign>(?:(?<=\s)|^)[-−]\s?)?(?P<currency>[$€£]\s?)?(?P<minus>[-−])?"
+    r"(?<![\w.])(?P<body>[0-9][0-9.,]*[0-9]|[0-9])(?P<tail>[a-z0-9]*)"
+    r"(?P<unit> ?(?:%|percent\b|per cent\b|thousand\b|million\b))?(?P<word> ?(?:dollars?|usd|\$))?"
+)
+_BODY = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
+_ROUNDS = re.compile(r"\brounds? (?:number )?[0-9]+\b|\b[0-9]+ (?:more )?(?:rounds?|turns?)\b")
+_SCALE = {"k": 1000, "m": 1_000_000, "thousand": 1000, "million": 1_000_000}
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number in a text; `percent` means `value` is in hundredths of the whole."""
+
+    value: Fraction
+    percent: bool = False
+
+    def of(self, whole: Fraction) -> Fraction:
+        return self.value * whole / 100 if self.percent else self.value
+
+
+def mark_amounts(plain_text: str) -> tuple[str, list[Amount]]:
+    """Replace every amount by `<i>`, the position in the returned list.
+
+    Numbers of rounds and ordinals (2nd) are words, not amounts.
+
+    Raises:
+        IllegalMove: a number is negative, too long or not a number in plain digits.
+    """
+    amounts: list[Amount] = []
+
+    def mark(match: re.Match[str]) -> str:
+        if match["tail"] in ("st", "nd", "rd", "th"):
+            return " nth "
+        amounts.append(_amount(match))
+        return f" <{len(amounts) - 1}> "
+
+    text = _NUMBER.sub(mark, _ROUNDS.sub(" rounds ", plain_text))
+    return " ".join(text.split()), amounts
+
+
+def _amount(match: re.Match[str]) -> Amount:
+    if match["sign"] or match["minus"]:
+        raise IllegalMove("negative_amount", "Amounts must not be negative.")
+    unit = (match["unit"] or "").strip()
+    if match["tail"] not in ("", "k", "m") or not _BODY.fullmatch(match["body"]):
+        raise IllegalMove("absurd_number", "Write amounts in plain digits, such as 1,500.")
+    value = exact_number(match["body"].replace(",", ""))
+    value *= _SCALE.get(match["tail"], 1) * _SCALE.get(unit, 1)
+    return Amount(value, percent=unit in ("%", "percent", "per cent"))
+
+
+def exact_number(digits: str) -> Fraction:
+    """Plain digits with an optional decimal part as an exact number.
+
+    Raises:
+        IllegalMove: too many digits, an exponent, a sign, nan or infinity.
+    """
+    whole, _, decimals = digits.partition(".")
+    plain_digits = re.fullmatch(r"[0-9]+(\.[0-9]+)?", digits)
+    if not plain_digits or len(whole) > MAX_DIGITS or len(decimals.rstrip("0")) > MAX_DECIMALS:
+        raise IllegalMove("absurd_number", "Write amounts in plain digits, such as 1,500.")
+    return Fraction(digits)
+
+
+# --- JSON moves -------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"^```(?:json)?\s*(.*?)\s*```$", re.DOTALL | re.IGNORECASE)
+
+
+def json_move(text: str, allowed: Iterable[str]) -> dict[str, Any] | None:
+    """The JSON object that the whole text is, numbers as exact `Fraction`s; None for prose.
+
+    Raises:
+        IllegalMove: JSON mixed with prose, broken, nested, with a repeated or unknown key.
+    """
+    fenced = _FENCE.match(text)
+    body = fenced[1] if fenced else text
+    if "{" not in body and "}" not in body:
+        return None
+    try:
+        pairs = json.loads(
+            body,
+            object_pairs_hook=lambda items: items,
+            parse_float=exact_number,
+            parse_int=exact_number,
+            parse_constant=exact_number,
+        )
+    except (ValueError, RecursionError):
+        raise IllegalMove("bad_json", "Write one plain sentence, or one JSON object.") from None
+    keys = [pair[0] for pair in pairs if isinstance(pair, tuple)]
+    scalars = all(isinstance(pair, tuple) and not isinstance(pair[1], list) for pair in pairs)
+    if not scalars or len(set(keys)) < len(keys) or not set(keys) <= set(allowed):
+        raise IllegalMove("bad_json", f"A JSON move has only the keys {', '.join(allowed)}.")
+    return dict(pairs)
+
+
+_DECISIONS = {
+    "accept": "accept",
+    "acceptoffer": "accept",
+    "reject": "reject",
+    "rejectoffer": "reject",
+    "dealwithjohn": "outside",
+    "outsideoption": "outside",
+}
+
+
+def json_decision(value: Any) -> str:
+    """"accept", "reject" or "outside".
+
+    Raises:
+        IllegalMove: another value.
+    """
+    word = re.sub(r"[^a-z]", "", value.lower()) if isinstance(value, str) else ""
+    if word not in _DECISIONS:
+        raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')
+    return _DECISIONS[word]
+
+
+# --- decisions --------------------------------------------------------------------------------
+
+CONDITION = re.compile(
+    r"\b(?:if|unless|provided|providing|otherwise|as long as|on condition|assuming|suppose"
+    r"|once|when|until|except|maybe|perhaps)\b"
+)
+NEGATION = re.compile(r"\b(?:not|never|no|neither|nor|without)\b")
+_RESERVATION = re.compile(r"\b(?:but|however|although|though|only|yet|instead|or)\b")
+
+_FILLER = (
+    r"(?:(?:ok|okay|yes|yeah|yep|sure|great|fine|good|alright|all right|very well|well|thanks"
+    r"|thank you|perfect|excellent|sounds good|fair enough|then|so|and|alice|bob|hello|hi) )*"
+)
+_READY = (
+    r"(?:(?:hereby|gladly|happily|will|do|now|must|have to|shall|am (?:happy|glad|pleased) to"
+    r"|therefore|also|to|am going to) )*"
+)
+_THING = (
+    r"(?:it|this|that|these|those|(?:your|the|this|that|these|those|bob's|alice's)(?: \w+){0,2}"
+    r" (?:offers?|proposal|split|deal|terms|division|price|share|shares|suggestion|counteroffer"
+    r"|bid))"
+)
+_REST = (
+    rf"(?: (?:to |with )?{_THING})?"
+    r"(?: (?:of|at|for|with|and|as|because|since|now|right away|gladly|happily|<\d+>|bob|alice)"
+    r"\b.*| <\d+>.*)?"
+)
+_ACCEPT = re.compile(
+    rf"{_FILLER}(?:(?:i|we) {_READY}(?:accept|agree)(?P<rest>{_REST})|accept|accepted|agreed"
+    r"|(?:it is |that is |you have |you have got |we have |we have got )?(?:a )?deal|done deal"
+    r"|offer accepted)(?: (?:alice|bob|then|thanks|thank you))*"
+)
+_REFUSAL = r"(?:(?:can|could|do|will|would|must|am) not (?:\w+ )?(?:accept|agree|take))"
+_REJECT = re.compile(
+    rf"{_FILLER}(?:(?:i|we) {_READY}(?:reject|decline|refuse|turn down|{_REFUSAL}){_REST}"
+    rf"|no|no deal|no thanks|no thank you|rejected|reject|offer rejected"
+    r"|(?:it|that|this|your (?:offer|proposal|price)) is (?:not acceptable|unacceptable))"
+    r"(?: (?:alice|bob|then|thanks|thank you))*"
+)
+_WOULD_ACCEPT = re.compile(r"\b(?:i|we)\b.*\b(?:accept|agree|acceptable)\b")
+_OUTSIDE = re.compile(
+    rf"{_FILLER}(?:i|we) (?:{_READY}|prefer to |choose to |decide to |would rather )"
+    r"(?:deal|trade|go|sell|buy|take|choose|use|do business|pick)\b.*"
+    r"\b(?:john|outside option)\b.*|(?:deal with john|outside option)"
+)
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a text decides: which of the moves it states, and the amounts named with them."""
+
+    accept: bool = False
+    reject: bool = False
+    outside: bool = False
+    conditional: bool = False
+    amounts: tuple[int, ...] = ()
+
+
+def decisions(parts: list[Sentence]) -> Decisions:
+    """Find plain first-person acceptances, rejections and exits; questions decide nothing.
+
+    Raises:
+        IllegalMove: an acceptance with a condition or reservation attached.
+    """
+    accept = reject = outside = conditional = False
+    amounts: list[int] = []
+    for sentence in parts:
+        if sentence.question:
+            continue
+        unsure = bool(CONDITION.search(sentence.text))
+        for segment in sentence.segments:
+            if _ACCEPT.fullmatch(segment) and not NEGATION.search(segment):
+                accept = True
+                conditional |= unsure
+                amounts += positions(segment)
+            elif _REJECT.fullmatch(segment) and not unsure:
+                reject |= not re.search(r"\bnot (?:\w+ )?(?:reject|decline|refuse)", segment)
+                amounts += positions(segment)
+            elif _OUTSIDE.fullmatch(segment):
+                refused = unsure or NEGATION.search(segment) or _RESERVATION.search(sentence.text)
+                outside |= not refused
+            else:
+                conditional |= bool(_WOULD_ACCEPT.search(segment))
+    text = " . ".join(sentence.text for sentence in parts)
+    if accept and (conditional or CONDITION.search(text) or _RESERVATION.search(text)):
+        raise IllegalMove("conditional", 'Accept without conditions by saying only: "I accept."')
+    return Decisions(accept, reject, outside, conditional, tuple(amounts))
+
+
+def positions(segment: str) -> list[int]:
+    """The positions of the amounts marked in a segment."""
+    return [int(number) for number in re.findall(r"<(\d+)>", segment)]
+
+
+# --- whose amounts count as an offer --------------------------------------------------------------
+
+REFERENCE = re.compile(
+    r"\b(?:your|his|her|last|previous|earlier|that|this|bob's|alice's) (?:\w+ ){0,2}"
+    r"(?:offer|proposal|split|suggestion|demand|price|bid|counteroffer)\b"
+    r"|\b(?:offered|proposed|suggested|asked|demanded|wanted|gave|said)\b"
+    r"|\b(?:reject|decline|refuse|turn down|accept|agree|would have)\b"
+)
+"""A segment that talks about an earlier offer or decides on it; its amounts offer nothing."""
+VAGUE = re.compile(
+    r"\b(?:at least|at most|more than|less than|minimum|maximum|around|about|roughly"
+    r"|approximately|between|up to|or more|or less|over|under|below|above|nearly|almost)\b"
+)
