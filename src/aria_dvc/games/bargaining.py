@@ -77,7 +77,9 @@ class BargainingMatch(AlternatingMatch):
     def system_prompt(self, role: str) -> str:
         name, rival = role.capitalize(), other(role).capitalize()
         total = number_text(self.money)
-        first = "You make the first offer." if role == "alice" else f"{rival} makes the first offer."
+        first = (
+            "You make the first offer." if role == "alice" else f"{rival} makes the first offer."
+        )
         end = self.horizon_sentence("both get nothing")
         aim = "more than " + rival if self.reward == "win" else "as much as you can"
         return (

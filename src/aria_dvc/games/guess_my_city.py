@@ -36,7 +36,12 @@ _GRAMMAR = GuessGrammar(
 _COUNTRY_NAMES = {
     "Australia": ("new south wales",),
     "China": ("peoples republic of china", "prc", "mainland china"),
-    "Congo": ("democratic republic of congo", "democratic republic of the congo", "dr congo", "drc"),
+    "Congo": (
+        "democratic republic of congo",
+        "democratic republic of the congo",
+        "dr congo",
+        "drc",
+    ),
     "Cote d'Ivoire": ("ivory coast",),
     "Myanmar": ("burma",),
     "South Korea": ("korea", "republic of korea"),

@@ -254,7 +254,7 @@ _DECISIONS = {
 
 
 def json_decision(value: Any) -> str:
-    """"accept", "reject" or "outside".
+    """ "accept", "reject" or "outside".
 
     Raises:
         IllegalMove: another value.

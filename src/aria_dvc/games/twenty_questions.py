@@ -18,7 +18,9 @@ _THING = (
     r"(?: (?:that )?(?:(?:you are|youre|i am) thinking (?:of|about)|in question|you have in mind))?"
 )
 _IT = rf"(?:it|this|that|they|these|those|(?:the|your) {_THING}|what you are thinking of)"
-_SOFT = r"(?: (?:perhaps|maybe|possibly|actually|really|just|simply|by any chance|probably|likely))*"
+_SOFT = (
+    r"(?: (?:perhaps|maybe|possibly|actually|really|just|simply|by any chance|probably|likely))*"
+)
 _GRAMMAR = GuessGrammar(
     lead=(
         rf"(?:(?:is|are|was|were) {_IT}|(?:could|might|can|would|must|may) {_IT} be"
@@ -29,7 +31,11 @@ _GRAMMAR = GuessGrammar(
     )
 )
 _FIRST_WORD = re.compile(r"[^a-z]*(yes|no|invalid(?: question)?)\b(.*)", re.DOTALL)
-_OPPOSITE = {"yes": r"\bno\b|\binvalid\b", "no": r"\byes\b|\binvalid\b", "invalid": r"\byes\b|\bno\b"}
+_OPPOSITE = {
+    "yes": r"\bno\b|\binvalid\b",
+    "no": r"\byes\b|\binvalid\b",
+    "invalid": r"\byes\b|\bno\b",
+}
 
 
 @cache

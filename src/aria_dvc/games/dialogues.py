@@ -1,0 +1,54 @@
+"""Finished dialogues between scripted players: what a small model is warmed up with."""
+
+from __future__ import annotations
+
+import random
+
+from aria_dvc.errors import AriaError
+from aria_dvc.games.base import Config, Match
+from aria_dvc.games.registry import get_game
+from aria_dvc.players.scripted import ScriptedPlayer
+
+ADVERSARIAL = ("conceding", "hard", "fair", "best_response", "mixed")
+AGENTS = ("narrowing", "narrowing", "narrowing", "casual")
+
+
+def scripted_dialogues(game_name: str, n: int, seed: int) -> list[Match]:
+    """`n` finished matches of mixed configurations and strategies; the same for the same seed.
+
+    Raises:
+        AriaError: no scripted players are known for the game.
+    """
+    game = get_game(game_name)
+    grid = [config for config in game.grids()["default"] for _ in range(_weight(config))]
+    rng = random.Random(f"{game_name}/{seed}")
+    dialogues = []
+    for index in range(n):
+        match = game.start(rng.choice(grid))
+        play_out(match, _cast(game_name, rng), seed=rng.getrandbits(32) + index)
+        dialogues.append(match)
+    return dialogues
+
+
+def play_out(match: Match, players: dict[str, ScriptedPlayer], seed: int) -> None:
+    """Play a match to its end with a scripted player for every role."""
+    while match.to_move is not None:
+        role = match.to_move
+        match.play(players[role].text(match, role, seed))
+
+
+def _weight(config: Config) -> int:
+    """Negotiations in which a trade helps both sides are rarer in the grid and teach more."""
+    if "seller_value" in config and config["buyer_value"] > config["seller_value"]:
+        return 3
+    return 1
+
+
+def _cast(game_name: str, rng: random.Random) -> dict[str, ScriptedPlayer]:
+    game = get_game(game_name)
+    if game.roles == ("alice", "bob"):
+        return {role: ScriptedPlayer(rng.choice(ADVERSARIAL)) for role in game.roles}
+    if game.environment == "oracle":
+        agent = ScriptedPlayer(rng.choice(AGENTS))
+        return {"agent": agent, "oracle": ScriptedPlayer("oracle")}
+    raise AriaError(f"no scripted players are known for {game_name}: warm-start from another game")

@@ -1,0 +1,169 @@
+"""Players that follow a named strategy and read the state of the match, not the chat.
+
+Adversarial games: conceding, hard, fair, best_response, mixed. Guessing games: narrowing, casual
+for the agent; `embedded_oracle` answers from packaged knowledge. A reply depends on nothing but
+the match and the request's seed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import random
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from aria_dvc.errors import AriaError
+from aria_dvc.games.alternating import LONGEST_TOLD_HORIZON, ROLES, AlternatingMatch, number_text
+from aria_dvc.games.bargaining import BargainingMatch
+from aria_dvc.games.guessing import GuessingMatch
+from aria_dvc.games.negotiation import NegotiationMatch
+from aria_dvc.players import phrases
+from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
+from aria_dvc.players.questioners import QUESTIONERS, oracle_answer
+from aria_dvc.players.strategies import STRATEGIES, Seat, Strategy
+
+if TYPE_CHECKING:
+    from aria_dvc.games.base import Match
+
+GUESSED_MARKUP = Fraction(3, 10)
+"""How far apart the values are taken to be by a player that is not told the rival's."""
+
+
+class ScriptedPlayer:
+    """A player without memory: `reply` is a function of the request."""
+
+    model = "scripted"
+
+    def __init__(self, strategy: str) -> None:
+        self.strategy = strategy
+        self.name = f"scripted:{strategy}"
+
+    async def reply(self, request: Request) -> Reply:
+        return Reply(self.text(request.match, request.role, request.seed))
+
+    def text(self, match: Match, role: str, seed: int) -> str:
+        """The utterance of `role`, whose turn it is.
+
+        Raises:
+            PlayerFailure: the strategy is for other games.
+        """
+        rng = random.Random(f"{seed}/{role}/{len(match.lines)}")
+        if isinstance(match, AlternatingMatch) and self.strategy in STRATEGIES:
+            return _bargain(match, role, STRATEGIES[self.strategy], rng)
+        if isinstance(match, GuessingMatch) and self.strategy in QUESTIONERS and role == "agent":
+            return QUESTIONERS[self.strategy](match, rng)
+        if isinstance(match, GuessingMatch) and self.strategy == "oracle" and role == "oracle":
+            return oracle_answer(match.game, match.config["target"], match.lines[-1][1])
+        raise PlayerFailure(
+            "wrong_strategy", f"scripted:{self.strategy} cannot play {role} in {match.game}"
+        )
+
+    def finished(self, episode_id: str) -> None:
+        """Nothing is held for an episode."""
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+def scripted_player(strategy: str) -> Player:
+    """The player with a named strategy.
+
+    Raises:
+        AriaError: there is none of that name.
+    """
+    known = [*STRATEGIES, *QUESTIONERS]
+    if strategy not in known:
+        near = difflib.get_close_matches(strategy, known, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+        raise AriaError(f"unknown scripted strategy {strategy}: {remedy}")
+    return ScriptedPlayer(strategy)
+
+
+def embedded_oracle() -> Player:
+    """The player of the role `oracle` that answers from packaged knowledge, offline."""
+    player = ScriptedPlayer("oracle")
+    player.name, player.model = "embedded", "knowledge"
+    return player
+
+
+def _bargain(match: AlternatingMatch, role: str, strategy: Strategy, rng: random.Random) -> str:
+    first = not match.offers
+    if isinstance(match, NegotiationMatch):
+        return _negotiate(match, role, strategy, rng)
+    assert isinstance(match, BargainingMatch)
+    discounts = {"alice": match.config["delta_a"], "bob": match.config["delta_b"]}
+    if not match.config["complete_information"]:
+        discounts = dict.fromkeys(ROLES, discounts[role])
+    shares = [value / match.money for value in match.offers]
+    seat = _seat(match, role, shares, discounts)
+    demand = strategy(seat, rng)
+    if demand is None:
+        return rng.choice(phrases.ACCEPT)
+    if seat.last:
+        return rng.choice(phrases.REJECT)
+    percent = Fraction(round(100 * demand), 100)
+    alice = match.money * (percent if role == "alice" else 1 - percent)
+    return phrases.say_shares(
+        rng, role, number_text(alice), number_text(match.money - alice), first
+    )
+
+
+def _seat(
+    match: AlternatingMatch, role: str, shares: list[Fraction], discounts: dict[str, float]
+) -> Seat:
+    """The seat of `role`; `shares` are Alice's shares in all offers so far."""
+    own = [float(share if role == "alice" else 1 - share) for share in shares]
+    start = ROLES.index(role)
+    return Seat(
+        round=len(shares),
+        horizon=match.rounds if match.rounds <= LONGEST_TOLD_HORIZON else None,
+        discount=discounts[role],
+        rival_discount=discounts[ROLES[1 - start]],
+        received=own[1 - start :: 2],
+        made=own[start::2],
+        win=match.reward == "win",
+    )
+
+
+def _negotiate(match: NegotiationMatch, role: str, strategy: Strategy, rng: random.Random) -> str:
+    seller, buyer = _believed_values(match, role)
+    if buyer <= seller:
+        return _without_surplus(match, role, rng)
+    surplus = buyer - seller
+    shares = [(price / match.scale - seller) / surplus for price in match.offers]
+    seat = _seat(match, role, shares, dict.fromkeys(ROLES, 1.0))
+    demand = strategy(seat, rng)
+    if demand is None:
+        return rng.choice(phrases.ACCEPT)
+    if seat.last:
+        return rng.choice(phrases.OUTSIDE)
+    share = Fraction(round(1000 * demand), 1000)
+    price = seller + share * surplus if role == "alice" else buyer - share * surplus
+    return _say_price(match, role, price, rng)
+
+
+def _believed_values(match: NegotiationMatch, role: str) -> tuple[Fraction, Fraction]:
+    """The seller's and the buyer's value as `role` knows or supposes them."""
+    seller, buyer = match.values
+    if match.config["complete_information"]:
+        return seller, buyer
+    if role == "alice":
+        return seller, seller * (1 + GUESSED_MARKUP)
+    return buyer * (1 - GUESSED_MARKUP), buyer
+
+
+def _without_surplus(match: NegotiationMatch, role: str, rng: random.Random) -> str:
+    """No price suits both: take a price that is good for oneself, else haggle or leave."""
+    side = ROLES.index(role)
+    if match.standing is not None:
+        if match.worth(match.standing)[side] > 0:
+            return rng.choice(phrases.ACCEPT)
+        if len(match.offers) == match.rounds or rng.random() < 0.5:
+            return rng.choice(phrases.OUTSIDE)
+    markup = Fraction(rng.randrange(1, 25), 100) * (1 if role == "alice" else -1)
+    return _say_price(match, role, match.values[side] * (1 + markup), rng)
+
+
+def _say_price(match: NegotiationMatch, role: str, price: Fraction, rng: random.Random) -> str:
+    money = Fraction(round(100 * price), 100) * match.scale
+    return phrases.say_price(rng, role, number_text(money), not match.offers)

@@ -1,0 +1,145 @@
+"""Bargaining strategies on shares of what is to be divided, the same for both adversarial games.
+
+A share of 1 is everything; a strategy answers a `Seat` with the share it demands next, or None to
+accept the standing offer. Discounts follow sec. 3.1 of GLEE; without discounts they are 1.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Seat:
+    """What one player knows when it moves.
+
+    round: round of the standing offer, 0 at the start.
+    horizon: the last round, None where it is not told.
+    received, made: own shares in the rival's and in the own offers so far, oldest first.
+    win: the aim is more utility than the rival, otherwise as much as possible.
+    """
+
+    round: int = 0
+    horizon: int | None = None
+    discount: float = 1.0
+    rival_discount: float = 1.0
+    received: list[float] = field(default_factory=list)
+    made: list[float] = field(default_factory=list)
+    win: bool = True
+
+    @property
+    def standing(self) -> float | None:
+        return self.received[-1] if self.received else None
+
+    @property
+    def last(self) -> bool:
+        """Whether a rejection ends the game."""
+        return self.round == self.horizon
+
+    @property
+    def turn(self) -> int:
+        """Own offers made so far."""
+        return len(self.made)
+
+
+Strategy = Callable[[Seat, random.Random], float | None]
+
+
+def conceding(seat: Seat, rng: random.Random) -> float | None:
+    """Starts high and gives way at every turn, down to a third."""
+    demand = max(0.34, 0.72 - 0.07 * seat.turn + rng.uniform(-0.03, 0.03))
+    if seat.standing is not None and seat.standing >= (0.15 if seat.last else demand):
+        return None
+    return demand
+
+
+def hard(seat: Seat, rng: random.Random) -> float | None:
+    """Demands four fifths, hardly gives way, and rather loses the deal."""
+    demand = max(0.65, 0.8 - 0.015 * seat.turn + rng.uniform(-0.02, 0.02))
+    if seat.standing is not None and seat.standing >= (0.4 if seat.last else 0.6):
+        return None
+    return demand
+
+
+def fair(seat: Seat, rng: random.Random) -> float | None:
+    """Asks for half, takes what is close to it."""
+    demand = 0.5 if seat.turn else rng.choice((0.5, 0.5, 0.52))
+    if seat.standing is not None and seat.standing >= (0.3 if seat.last else 0.46):
+        return None
+    return demand
+
+
+def best_response(seat: Seat, rng: random.Random) -> float | None:
+    """Under `win` takes whatever wins and demands just that; else maximises its discounted share.
+
+    For utility it weighs the standing offer against the share that the rival would take one round
+    later, judged by backward induction at the start and by the rival's own offers afterwards.
+    """
+    return _just_win(seat, rng) if seat.win else _most_value(seat)
+
+
+def mixed(seat: Seat, rng: random.Random) -> float | None:
+    """Plays every turn by another of the strategies."""
+    return rng.choice((conceding, hard, fair, best_response))(seat, rng)
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "conceding": conceding,
+    "hard": hard,
+    "fair": fair,
+    "best_response": best_response,
+    "mixed": mixed,
+}
+
+
+def winning_share(seat: Seat, round_: int) -> float:
+    """The share at which an agreement in `round_` gives both the same utility."""
+    own, rival = seat.discount ** (round_ - 1), seat.rival_discount ** (round_ - 1)
+    return rival / (own + rival)
+
+
+def equilibrium_share(seat: Seat, round_: int) -> float:
+    """The proposer's share in `round_` by backward induction, the seat being the proposer.
+
+    Without a told horizon the stationary solution; half if nobody loses by waiting.
+    """
+    own, rival = seat.discount, seat.rival_discount
+    if seat.horizon is None:
+        return 0.5 if own == rival == 1 else (1 - rival) / (1 - own * rival)
+    steps = seat.horizon - round_
+    share = 1.0
+    for step in range(steps - 1, -1, -1):
+        responder = rival if step % 2 == 0 else own
+        share = 1 - responder * share
+    return share
+
+
+def _just_win(seat: Seat, rng: random.Random) -> float | None:
+    if seat.standing is not None and seat.standing > winning_share(seat, seat.round) + 1e-9:
+        return None
+    margin = max(0.01, 0.05 - 0.01 * seat.turn) + rng.choice((0.0, 0.01))
+    return min(0.99, winning_share(seat, seat.round + 1) + margin)
+
+
+def _most_value(seat: Seat) -> float | None:
+    if seat.standing is None:
+        return min(0.75, max(0.5, equilibrium_share(seat, 1)))
+    demand = _acceptable_to_rival(seat)
+    if seat.standing > 0 and (seat.last or seat.standing >= seat.discount * demand - 1e-9):
+        return None
+    return demand
+
+
+def _acceptable_to_rival(seat: Seat) -> float:
+    """The most that the rival seems to leave: it concedes as before and dislikes to wait."""
+    steps = [
+        later - sooner for sooner, later in zip(seat.received, seat.received[1:], strict=False)
+    ]
+    concession = max(0.0, sum(steps) / len(steps)) if steps else 0.02
+    offered = seat.received[-1]
+    demand = 1 - seat.rival_discount * (1 - min(1.0, offered + concession))
+    if seat.made:
+        demand = min(demand, min(seat.made) - 0.02)
+    return min(0.95, max(offered, demand))
