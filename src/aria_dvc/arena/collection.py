@@ -1,0 +1,353 @@
+"""Many games at once: every game is a coroutine that waits for nothing but its own players.
+
+What a player cannot do (an illegal move, again and again) is data: the episode ends and records
+the failure. What the machinery cannot do (a server that is gone) ends the run, and what was
+finished stays in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.tally import PLAIN_INTERVAL_S, Tally, shown
+from aria_dvc.chat import Line, Message
+from aria_dvc.errors import AriaError
+from aria_dvc.games.base import Config, Game, IllegalMove, Match
+from aria_dvc.params import PlaySettings, did_you_mean
+from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
+from aria_dvc.records.episodes import Episode, Utterance
+
+# Failures of a player that belong to its play, not to the machinery.
+OWN_FAULTS = frozenset({"context_full"})
+NOTHING_SAID = "(no reply)"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One episode to play."""
+
+    episode_id: str
+    config: Config
+    seed: int
+
+
+@dataclass
+class _Account:
+    """What one role's turns cost in one episode."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    requests: int = 0
+    reasks: Counter[str] = field(default_factory=Counter)
+
+    def add(self, reply: Reply) -> None:
+        self.requests += 1
+        self.prompt_tokens += reply.prompt_tokens
+        self.completion_tokens += reply.completion_tokens
+
+
+def assign(game: Game, episodes: int, seed: int, grid: str = "default") -> list[Assignment]:
+    """Episodes over a grid of configurations: in turn, over an order shuffled by `seed`.
+
+    A longer list starts with the shorter one, so more episodes can be added later.
+
+    Raises:
+        AriaError: the game has no such grid.
+    """
+    grids = game.grids()
+    if grid not in grids:
+        raise AriaError(f"{game.name} has no grid {grid}{did_you_mean(grid, grids)}")
+    configs = list(grids[grid])
+    random.Random(derived_seed(seed, game.name, grid)).shuffle(configs)
+    ids = [f"{game.name}-{index:05d}" for index in range(episodes)]
+    return [
+        Assignment(name, configs[index % len(configs)], derived_seed(seed, name))
+        for index, name in enumerate(ids)
+    ]
+
+
+def derived_seed(*parts: Any) -> int:
+    """A 63-bit seed that depends on all the parts and on nothing else."""
+    text = "\0".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
+
+
+def collect_episodes(
+    game: Game,
+    assignments: Sequence[Assignment],
+    players: Mapping[str, Player],
+    settings: PlaySettings,
+    *,
+    reward: str = "win",
+    journal: Journal | None = None,
+    title: str = "",
+) -> list[Episode]:
+    """Play all assignments (`play_all`) from code that is not asynchronous; players are closed."""
+
+    async def run() -> list[Episode]:
+        try:
+            return await play_all(
+                game,
+                assignments,
+                players,
+                settings,
+                reward=reward,
+                journal=journal,
+                title=title,
+            )
+        finally:
+            for player in set(players.values()):
+                await player.close()
+
+    return asyncio.run(run())
+
+
+async def play_all(
+    game: Game,
+    assignments: Sequence[Assignment],
+    players: Mapping[str, Player],
+    settings: PlaySettings,
+    *,
+    reward: str = "win",
+    journal: Journal | None = None,
+    title: str = "",
+) -> list[Episode]:
+    """Play all assignments, at most `settings.in_flight` at once.
+
+    Args:
+        players: one for every role of the game and its environment; roles may share a player.
+        reward: the game's reward rule.
+        journal: finished episodes are taken from it, new ones are added to it.
+
+    Returns:
+        The episodes in the order of `assignments`.
+
+    Raises:
+        AriaError: a role has no player, or a player could not be reached within its deadline.
+    """
+    check_players(game, players)
+    finished = from_journal(journal, assignments)
+    table = _Table(game, players, settings, reward, journal, finished)
+    tally = Tally(len(assignments), len(finished))
+    with shown(title or game.name, tally):
+        await _run_tables(table, [a for a in assignments if a.episode_id not in finished], tally)
+    return [finished[assignment.episode_id] for assignment in assignments]
+
+
+def from_journal(journal: Journal | None, assignments: Sequence[Assignment]) -> dict[str, Episode]:
+    """Journal episodes that are among the assignments, same configuration and seed included."""
+    done = journal.read() if journal else {}
+    found = {}
+    for assignment in assignments:
+        episode = done.get(assignment.episode_id)
+        asked = {"config": dict(assignment.config), "seed": assignment.seed}
+        if episode is not None and asked.items() <= episode.info.items():
+            found[episode.episode_id] = episode
+    return found
+
+
+def check_players(game: Game, players: Mapping[str, Player]) -> None:
+    """Raise AriaError unless there is a player for every role and no other."""
+    needed = {*game.roles, *([game.environment] if game.environment else [])}
+    missing, extra = sorted(needed - players.keys()), sorted(players.keys() - needed)
+    if missing or extra:
+        wrong = f"no player for {', '.join(missing)}" if missing else f"no role {', '.join(extra)}"
+        raise AriaError(f"{game.name}: {wrong}: name one player for each of {sorted(needed)}")
+
+
+@dataclass
+class _Table:
+    """What all games of one collection share."""
+
+    game: Game
+    players: Mapping[str, Player]
+    settings: PlaySettings
+    reward: str
+    journal: Journal | None
+    finished: dict[str, Episode]
+
+
+async def _run_tables(table: _Table, todo: Iterable[Assignment], tally: Tally) -> None:
+    """Play `todo` with `in_flight` workers; the first error ends them all."""
+    queue = iter(todo)
+    try:
+        async with asyncio.TaskGroup() as group:
+            watch = group.create_task(_watch(table, tally))
+            workers = [
+                group.create_task(_work(table, queue, tally))
+                for _ in range(table.settings.in_flight)
+            ]
+            await asyncio.gather(*workers)
+            watch.cancel()
+    except BaseExceptionGroup as errors:
+        raise _first(errors, table, tally) from None
+
+
+def _first(errors: BaseExceptionGroup, table: _Table, tally: Tally) -> BaseException:
+    """The first of several errors; one for the user also tells what was kept."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if not isinstance(error, AriaError):
+        return error
+    kept = f"; {tally.done} of {tally.total} episodes are kept and will not be played again"
+    return AriaError(f"{table.game.name}: {error}{kept if table.journal else ''}")
+
+
+async def _work(table: _Table, queue: Iterator[Assignment], tally: Tally) -> None:
+    for assignment in queue:
+        episode = await play_episode(table, assignment, tally)
+        if table.journal:
+            table.journal.append(episode)
+        table.finished[assignment.episode_id] = episode
+        tally.count_episode(episode)
+
+
+async def _watch(table: _Table, tally: Tally) -> None:
+    """Print sparse progress where no terminal shows it; end a run in which nothing moves."""
+    limit = table.settings.deadline_s
+    pause = min(PLAIN_INTERVAL_S, limit / 4)
+    while True:
+        await asyncio.sleep(pause)
+        if not sys.stderr.isatty() and pause == PLAIN_INTERVAL_S:
+            print(f"{table.game.name}: {tally.line()}", file=sys.stderr, flush=True)
+        if tally.idle() > limit:
+            raise AriaError(
+                f"no player has answered for {limit:.0f} s: see that servers answer, "
+                "or raise settings.deadline_s in params.yaml"
+            )
+
+
+async def play_episode(table: _Table, assignment: Assignment, tally: Tally) -> Episode:
+    """One game from its first turn to its outcome."""
+    match = table.game.start(assignment.config, table.reward)
+    prompts = {role: match.system_prompt(role) for role in table.game.roles}
+    accounts = {role: _Account() for role in table.players}
+    generations: list[dict[str, Any]] = []
+    turn = 0
+    while (role := match.to_move) is not None:
+        replies = _Turn(table, assignment, match, role, turn, accounts[role], tally)
+        reply = await replies.take()
+        if reply is not None and reply.token_ids is not None:
+            generations.append(
+                {
+                    "position": len(match.lines) - 1,
+                    "token_ids": reply.token_ids,
+                    "logprobs": reply.logprobs,
+                }
+            )
+        turn += 1
+    for player in set(table.players.values()):
+        player.finished(assignment.episode_id)
+    info = _info(table, assignment, match, accounts)
+    if generations:
+        info["generations"] = generations
+    return Episode(
+        episode_id=assignment.episode_id,
+        game=table.game.name,
+        utterances=[Utterance(role, text) for role, text in match.lines or _silence(match)],
+        rewards=dict(match.outcome.rewards) if match.outcome else {},
+        prompts=prompts,
+        info=info,
+    )
+
+
+@dataclass
+class _Turn:
+    """One turn: ask, re-ask after illegal moves, forfeit in the end."""
+
+    table: _Table
+    assignment: Assignment
+    match: Match
+    role: str
+    turn: int
+    account: _Account
+    tally: Tally
+
+    async def take(self) -> Reply | None:
+        """Play the role's move; the reply that was played, or None after a forfeit."""
+        hint, kind, text = "", "no_reply", ""
+        for attempt in range(self.table.settings.max_reasks + 1):
+            try:
+                reply = await self._ask(attempt, hint)
+                text = reply.text.strip() or text
+                self.match.play(reply.text)
+                return reply
+            except IllegalMove as error:
+                hint, kind = error.hint, error.kind
+                self.account.reasks[kind] += 1
+            except PlayerFailure as failure:
+                if failure.kind not in OWN_FAULTS:
+                    raise AriaError(
+                        f"player {self._player.name} as {self.role}: {failure}"
+                    ) from None
+                kind = failure.kind
+                break
+        self.match.forfeit(kind, text)
+        return None
+
+    async def _ask(self, attempt: int, hint: str) -> Reply:
+        episode_id = self.assignment.episode_id
+        request = Request(
+            episode_id=episode_id,
+            role=self.role,
+            messages=with_hint(self.match.messages(self.role), hint),
+            match=self.match,
+            seed=derived_seed(self.assignment.seed, self.role, self.turn, attempt),
+        )
+        reply = await self._player.reply(request)
+        self.account.add(reply)
+        self.tally.count_reply(reply)
+        return reply
+
+    @property
+    def _player(self) -> Player:
+        return self.table.players[self.role]
+
+
+def _silence(match: Match) -> list[Line]:
+    """A log has no dialogue without any text: the line of a role that never said a thing."""
+    failure = match.outcome.failure if match.outcome else None
+    return [(failure.role if failure else match.roles[0], NOTHING_SAID)]
+
+
+def with_hint(messages: list[Message], hint: str) -> list[Message]:
+    """The chat with `hint` at the end of its last message, for one retry only."""
+    if not hint:
+        return messages
+    last = messages[-1]
+    return [*messages[:-1], {**last, "content": f"{last['content']}\n\n[{hint}]"}]
+
+
+def _info(
+    table: _Table, assignment: Assignment, match: Match, accounts: Mapping[str, _Account]
+) -> dict[str, Any]:
+    outcome = match.outcome
+    assert outcome is not None
+    failure = outcome.failure
+    return {
+        "config": dict(assignment.config),
+        "seed": assignment.seed,
+        "reward_rule": table.reward,
+        "players": {
+            role: {"name": player.name, "model": player.model}
+            for role, player in table.players.items()
+        },
+        "tokens": {
+            role: {"prompt": account.prompt_tokens, "completion": account.completion_tokens}
+            for role, account in accounts.items()
+        },
+        "reasks": {role: dict(account.reasks) for role, account in accounts.items()},
+        "failure": {"role": failure.role, "kind": failure.kind} if failure else None,
+        "reason": outcome.reason,
+        "utilities": dict(outcome.utilities),
+        "details": dict(outcome.details),
+    }

@@ -1,0 +1,76 @@
+"""Episodes as lines of the published log layout, with all that is recorded besides under `info`.
+
+Adversarial games give `alice_actions`, `bob_actions` and their places in the dialogue;
+single-agent games give `actions`, `obs` and a final reward of -1 (failure) to 0 (success).
+`records.readers.read_log` reads these lines back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aria_dvc.files import write_jsonl
+from aria_dvc.records.episodes import Episode
+
+PROMPT_KEYS = {"alice": "player_1_system_prompt", "bob": "player_2_system_prompt"}
+NAME_KEYS = {"alice": "player_1_name", "bob": "player_2_name"}
+
+
+def write_log(path: str | Path, episodes: Sequence[Episode]) -> None:
+    """Write one published-layout object a line, in the order of `episodes`."""
+    write_jsonl(path, [published(episode) for episode in episodes])
+
+
+def published(episode: Episode) -> dict[str, Any]:
+    """One episode as a JSON-able object: of its category's published layout where its roles fit
+    that, else of the `messages` layout."""
+    roles = [utterance.role for utterance in episode.utterances]
+    if set(episode.rewards) == {"agent"} and _alternate(roles):
+        layout = _single
+    elif set(roles) | set(episode.rewards) <= {"alice", "bob"}:
+        layout = _adversarial
+    else:
+        layout = _messages
+    entry = {"episode_id": episode.episode_id, "game": episode.game, **layout(episode)}
+    return {**entry, "info": episode.info}
+
+
+def _alternate(roles: Sequence[str]) -> bool:
+    """Whether an agent and an oracle take turns, the agent first."""
+    return all(role == ("agent", "oracle")[i % 2] for i, role in enumerate(roles))
+
+
+def _messages(episode: Episode) -> dict[str, Any]:
+    return {
+        "messages": [{"role": u.role, "content": u.text} for u in episode.utterances],
+        "rewards": episode.rewards,
+        "system_prompts": episode.prompts,
+    }
+
+
+def _adversarial(episode: Episode) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    players = episode.info.get("players", {})
+    for role in ("alice", "bob"):
+        said = [(i, u.text) for i, u in enumerate(episode.utterances) if u.role == role]
+        if role in players:
+            entry[NAME_KEYS[role]] = players[role]["name"]
+        if role in episode.prompts:
+            entry[PROMPT_KEYS[role]] = episode.prompts[role]
+        entry[f"{role}_reward"] = episode.rewards.get(role)
+        entry[f"{role}_gain"] = episode.info.get("utilities", {}).get(role)
+        entry[f"{role}_actions"] = [text for _, text in said]
+        entry[f"{role}_ids"] = [place for place, _ in said]
+    return {**episode.info.get("config", {}), **entry}
+
+
+def _single(episode: Episode) -> dict[str, Any]:
+    actions, answers = [], []
+    for utterance in episode.utterances:
+        (actions if utterance.role == "agent" else answers).append(utterance.text)
+    entry: dict[str, Any] = {"actions": actions, "obs": answers}
+    if "agent" in episode.prompts:
+        entry["system_prompt"] = episode.prompts["agent"]
+    return {**entry, "reward": episode.rewards["agent"] - 1.0}

@@ -1,0 +1,417 @@
+"""Text generation for many dialogues at once, each of which comes back turn after turn.
+
+Unlike `generate`, a reply starts the moment it is asked for and joins whatever else is being
+decoded; unlike transformers' `generate_batch`, what a dialogue said before stays in the cache
+until it is over, and each reply has a seed of its own. Every forward pass carries one token of
+each reply under way plus up to `prompt_tokens` tokens of prompts.
+
+Launch: `engine = Engine(model, end_ids)`; `await engine.generate(seat, ids, Sampling(...))`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import AttentionInterface
+
+from aria_dvc.errors import AriaError
+from aria_dvc.players.base import PlayerFailure
+from aria_dvc.players.sampling import Sampling, choose, token_logprobs
+from aria_dvc.players.slots import (
+    ATTENTION,
+    LENGTH_STEP,
+    CacheShape,
+    SlotCache,
+    plan_step,
+    slot_attention,
+)
+
+AttentionInterface.register(ATTENTION, slot_attention)
+
+Seat = tuple[str, str]  # (episode_id, role)
+QUIET_ROUNDS = 3  # turns of the event loop without a new request before a step starts
+SHARED_PREFIX = 32  # tokens worth copying from another dialogue rather than computing again
+# One step at a time in the whole process: two models at once would fight for the cores.
+_STEPS = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
+_TURNSTILES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Generated token ids (with the end-of-turn token, if it came) and what they cost.
+
+    logprobs are at temperature 1 over the whole vocabulary, whatever the sampling settings.
+    prompt_tokens counts the whole prompt, computed_tokens the part that was not in the cache.
+    """
+
+    token_ids: list[int]
+    logprobs: list[float] | None
+    prompt_tokens: int
+    computed_tokens: int
+
+
+@dataclass(eq=False)
+class _Row:
+    """One reply under way. `ids` is the prompt followed by what is generated."""
+
+    seat: Seat
+    ids: list[int]
+    sampling: Sampling
+    future: asyncio.Future[Generation]
+    draws: random.Random
+    prompt_tokens: int
+    cached: int = 0  # tokens of `ids` whose keys and values are in the slot
+    reused: int = 0
+    slot: int = -1
+    logprobs: list[float] = field(default_factory=list)
+
+    @property
+    def single(self) -> bool:
+        return self.cached == len(self.ids) - 1
+
+
+class Engine:
+    """A causal language model that answers many seats at once, with one cache slot a seat.
+
+    Args:
+        model: a transformers causal model (PEFT adapters may be on it) in evaluation mode.
+        end_ids: tokens that end a reply.
+        seats: seats expected at once; the cache starts with that many slots.
+        cache_bytes: upper bound of the cache; idle seats are forgotten to stay below it.
+        prompt_tokens: prompt tokens computed in one step besides the replies under way.
+
+    Raises:
+        AriaError: the model's attention cannot be driven slot by slot.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        end_ids: Sequence[int],
+        *,
+        seats: int = 64,
+        cache_bytes: int = 4 << 30,
+        prompt_tokens: int = 512,
+    ) -> None:
+        check_attention(model)
+        self.model = model
+        self.end_ids = frozenset(end_ids)
+        self.prompt_tokens = prompt_tokens
+        self.max_length = model.config.get_text_config().max_position_embeddings
+        self.generated = 0  # tokens, since the engine was made
+        self._cache = SlotCache(CacheShape.of(model))
+        self._max_cells = max(cache_bytes // self._cache.shape.token_bytes, LENGTH_STEP)
+        self._expected = seats
+        self._held: list[list[int]] = []  # token ids that each slot holds
+        self._owner: list[Seat | None] = []
+        self._used: list[int] = []  # step in which the slot was last used
+        self._slot_of: dict[Seat, int] = {}
+        self._step = 0
+        self._waiting: list[_Row] = []
+        self._rows: list[_Row] = []
+        self._over: list[str] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def generate(
+        self, seat: Seat, prompt_ids: Sequence[int], sampling: Sampling
+    ) -> Generation:
+        """Continue `prompt_ids`; what the seat's slot already holds of it is not recomputed.
+
+        Raises:
+            PlayerFailure: "context_full", the prompt and reply do not fit the model.
+        """
+        if len(prompt_ids) + sampling.max_new_tokens > self.longest:
+            raise PlayerFailure(
+                "context_full",
+                f"a prompt of {len(prompt_ids)} tokens and a reply of {sampling.max_new_tokens} "
+                f"exceed the {self.longest} tokens that fit",
+            )
+        future: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
+        self._waiting.append(
+            _Row(
+                seat,
+                list(prompt_ids),
+                sampling,
+                future,
+                random.Random(sampling.seed),
+                len(prompt_ids),
+            )
+        )
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        return await future
+
+    @property
+    def longest(self) -> int:
+        """Tokens of prompt and reply that one dialogue may have."""
+        return int(min(self.max_length, self._max_cells))
+
+    def finished(self, episode_id: str) -> None:
+        """Free the slots of an episode that is over (their contents stay for shared prefixes)."""
+        self._over.append(episode_id)
+
+    async def close(self) -> None:
+        """End what is under way and free the cache."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._rows, self._waiting, self._slot_of = [], [], {}
+        self._held, self._owner, self._used = [], [], []
+        self._cache = SlotCache(self._cache.shape)
+
+    async def _run(self) -> None:
+        """Step until nothing is asked any more; a step runs beside the event loop."""
+        loop = asyncio.get_running_loop()
+        turnstile = _TURNSTILES.setdefault(loop, asyncio.Lock())
+        try:
+            while self._rows or self._waiting:
+                async with turnstile:
+                    await self._settle()
+                    self._take_in()
+                    done = await loop.run_in_executor(_STEPS, self._advance)
+                    for row in done:
+                        self._deliver(row)
+                await asyncio.sleep(0)
+        except Exception as error:
+            for row in (*self._rows, *self._waiting):
+                if not row.future.done():
+                    row.future.set_exception(error)
+            self._rows, self._waiting = [], []
+
+    async def _settle(self) -> None:
+        """Let every game that was just answered ask again, so that the schedule is the same
+
+        in every run in which all players are in process.
+        """
+        quiet, seen = 0, len(self._waiting)
+        while quiet < QUIET_ROUNDS:
+            await asyncio.sleep(0)
+            quiet = quiet + 1 if len(self._waiting) == seen else 0
+            seen = len(self._waiting)
+
+    def _take_in(self) -> None:
+        self._rows = [row for row in self._rows if not row.future.done()]
+        self._waiting = [row for row in self._waiting if not row.future.done()]
+        over = set(self._over)
+        for seat, slot in list(self._slot_of.items()):
+            if seat[0] in over:
+                del self._slot_of[seat]
+                self._owner[slot] = None
+        self._over = []
+
+    def _deliver(self, row: _Row) -> None:
+        if row.future.done():
+            return
+        generation = Generation(
+            token_ids=row.ids[row.prompt_tokens :],
+            logprobs=row.logprobs if row.sampling.logprobs else None,
+            prompt_tokens=row.prompt_tokens,
+            computed_tokens=row.prompt_tokens - row.reused,
+        )
+        row.future.set_result(generation)
+
+    # What follows runs in the step thread, between two turns of `_run`.
+
+    @torch.inference_mode()
+    def _advance(self) -> list[_Row]:
+        """One forward pass; returns the rows that are done."""
+        self._step += 1
+        self._seat_waiting()
+        singles = [row for row in self._rows if row.single]
+        stretches = self._prompt_stretches()
+        if not singles and not stretches:
+            return []
+        logits, ready = self._forward(singles, stretches)
+        return self._extend(ready, logits) if ready else []
+
+    def _prompt_stretches(self) -> list[tuple[_Row, int]]:
+        """Rows whose prompt is not computed yet, and up to where to compute it in this step."""
+        room, stretches = self.prompt_tokens, []
+        for row in self._rows:
+            if row.single or room <= 0:
+                continue
+            end = min(len(row.ids), row.cached + room)
+            room -= end - row.cached
+            stretches.append((row, end))
+        return stretches
+
+    def _forward(
+        self, singles: list[_Row], stretches: list[tuple[_Row, int]]
+    ) -> tuple[torch.Tensor, list[_Row]]:
+        """Float32 logits (n, vocabulary) of the n rows that can now choose their next token."""
+        plan = plan_step(
+            self._cache,
+            [(row.slot, row.cached) for row in singles],
+            [(row.slot, row.cached, end) for row, end in stretches],
+        )
+        ids, last = [row.ids[-1] for row in singles], list(range(len(singles)))
+        ready = list(singles)
+        for row, end in stretches:
+            ids += row.ids[row.cached : end]
+            if end == len(row.ids):
+                last.append(len(ids) - 1)
+                ready.append(row)
+        device = self._cache.shape.device
+        with _attention_by_slots(self.model):
+            output = self.model(
+                input_ids=torch.tensor([ids], device=device),
+                position_ids=plan.positions[None],
+                use_cache=False,
+                logits_to_keep=torch.tensor(last, dtype=torch.long, device=device),
+                plan=plan,
+            )
+        for row, end in [*((row, len(row.ids)) for row in singles), *stretches]:
+            self._held[row.slot][row.cached :] = row.ids[row.cached : end]
+            self._used[row.slot] = self._step
+            row.cached = end
+        return output.logits[0].float(), ready
+
+    def _extend(self, rows: list[_Row], logits: torch.Tensor) -> list[_Row]:
+        """Choose each row's next token; returns the rows that ended."""
+        tokens = choose(
+            logits,
+            [row.sampling.temperature for row in rows],
+            [row.sampling.top_p for row in rows],
+            [row.draws.random() for row in rows],
+        )
+        if any(row.sampling.logprobs for row in rows):
+            scores = token_logprobs(logits, tokens).tolist()
+            for row, score in zip(rows, scores, strict=True):
+                row.logprobs.append(score)
+        ended = []
+        for row, token in zip(rows, tokens.tolist(), strict=True):
+            row.ids.append(token)
+            full = len(row.ids) - row.prompt_tokens >= row.sampling.max_new_tokens
+            if full or token in self.end_ids:
+                ended.append(row)
+        self.generated += len(rows)
+        gone = set(ended)
+        self._rows = [row for row in self._rows if row not in gone]
+        return ended
+
+    def _seat_waiting(self) -> None:
+        """Give waiting rows a slot, in the order in which they came, as far as slots go."""
+        while self._waiting:
+            row = self._waiting[0]
+            if not self._make_room(len(row.ids) + row.sampling.max_new_tokens):
+                return
+            slot = self._slot_for(row)
+            if slot is None:
+                return
+            self._sit(row, slot)
+            self._rows.append(self._waiting.pop(0))
+
+    def _make_room(self, length: int) -> bool:
+        """Grow the cache to `length` a slot; False if it must wait for rows to end."""
+        if length <= self._cache.length:
+            return True
+        length = min(-(-max(length, self._cache.length) // LENGTH_STEP) * LENGTH_STEP, self.longest)
+        slots = min(max(self._expected, self._cache.slots), self._max_cells // length)
+        busy = [row.slot for row in self._rows]
+        if len(busy) >= slots:
+            return not busy
+        idle = [
+            slot for slot in sorted(range(self._cache.slots), key=self._recency) if slot not in busy
+        ]
+        self._move([*busy, *idle][:slots], slots, length)
+        return True
+
+    def _recency(self, slot: int) -> tuple[bool, int, int]:
+        """Sort key: owned slots first, then the most recently used."""
+        return (self._owner[slot] is None, -self._used[slot], slot)
+
+    def _move(self, kept: list[int], slots: int, length: int) -> None:
+        """Rebuild the cache with `slots` x `length`, keeping the slots in `kept`."""
+        kept = sorted(kept)
+        mapping = {old: new for new, old in enumerate(kept)}
+        self._cache.resize(slots, length, mapping)
+        spare = slots - len(kept)
+        self._held = [self._held[old] for old in kept] + [[] for _ in range(spare)]
+        self._owner = [self._owner[old] for old in kept] + [None] * spare
+        self._used = [self._used[old] for old in kept] + [0] * spare
+        self._slot_of = {seat: slot for slot, seat in enumerate(self._owner) if seat is not None}
+        for row in self._rows:
+            row.slot = mapping[row.slot]
+
+    def _slot_for(self, row: _Row) -> int | None:
+        """The seat's own slot, a free one, a new one, or that of the seat idle longest."""
+        if row.seat in self._slot_of:
+            return self._slot_of[row.seat]
+        free = [slot for slot, owner in enumerate(self._owner) if owner is None]
+        if free:
+            return max(free, key=lambda slot: (_shared(self._held[slot], row.ids), -slot))
+        more = min(2 * self._cache.slots, self._max_cells // self._cache.length)
+        if more > self._cache.slots:
+            self._move(list(range(self._cache.slots)), more, self._cache.length)
+            return self._slot_for(row)
+        busy = {active.slot for active in self._rows}
+        idle = [slot for slot in range(self._cache.slots) if slot not in busy]
+        return min(idle, key=lambda slot: (self._used[slot], slot)) if idle else None
+
+    def _sit(self, row: _Row, slot: int) -> None:
+        """Keep what the slot holds of the row's prompt, or copy more from another slot."""
+        previous = self._owner[slot]
+        if previous is not None and previous != row.seat:
+            del self._slot_of[previous]
+        self._owner[slot], self._slot_of[row.seat] = row.seat, slot
+        held = _shared(self._held[slot], row.ids)
+        if previous != row.seat:
+            held = self._borrow(row, slot, held)
+        row.cached = row.reused = min(held, len(row.ids) - 1)
+        del self._held[slot][row.cached :]
+        row.slot = slot
+
+    def _borrow(self, row: _Row, slot: int, held: int) -> int:
+        """Copy the longest beginning that another slot shares with the prompt, if it pays."""
+        shared = [_shared(other, row.ids) for other in self._held]
+        best = max(range(len(shared)), key=lambda other: (shared[other], -other))
+        if shared[best] < held + SHARED_PREFIX:
+            return held
+        self._cache.copy(best, slot, shared[best])
+        self._held[slot] = self._held[best][: shared[best]]
+        return shared[best]
+
+
+def _shared(first: Sequence[int], second: Sequence[int]) -> int:
+    """Length of the common beginning."""
+    for place, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return place
+    return min(len(first), len(second))
+
+
+def check_attention(model: Any) -> None:
+    """Raise AriaError unless every layer of `model` is plain causal attention that can be driven
+    by an attention function of ours."""
+    config = model.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    backend = getattr(base, "_supports_attention_backend", False)
+    capped = getattr(config, "attn_logit_softcapping", None)
+    if kinds != {"full_attention"} or capped or not backend:
+        raise AriaError(
+            f"a model of type {config.model_type} cannot play in process (it needs full causal "
+            "attention in every layer): serve it with vLLM and use the player endpoint:<name>"
+        )
+
+
+@contextmanager
+def _attention_by_slots(model: Any) -> Iterator[None]:
+    """Let attention go through the slots for one pass, so that others may use the model too."""
+    config = model.config.get_text_config()
+    before = config._attn_implementation
+    config._attn_implementation = ATTENTION
+    try:
+        yield
+    finally:
+        config._attn_implementation = before

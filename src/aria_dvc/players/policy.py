@@ -1,0 +1,156 @@
+"""The in-process language model as a player of many games at once."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from aria_dvc.chat import Renderer
+from aria_dvc.errors import AriaError
+from aria_dvc.params import PlaySettings
+from aria_dvc.players.base import Reply, Request
+from aria_dvc.players.engine import Engine
+from aria_dvc.players.sampling import Sampling
+
+
+class PolicyPlayer:
+    """A model behind an `Engine`; both roles of self-play may share one player.
+
+    token_ids and logprobs are recorded if `settings.record_logprobs`. The log-probabilities are
+    those of softmax(logits) at temperature 1 without top-p, the distribution that training
+    scores; they include the end-of-turn token.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        engine: Engine,
+        renderer: Renderer,
+        settings: PlaySettings,
+        adapter: str | None = None,
+    ) -> None:
+        self.name = name
+        self.model = f"{model}+{adapter}" if adapter else model
+        self.adapter = adapter
+        self.engine = engine
+        self.renderer = renderer
+        self.settings = settings
+
+    def renamed(self, name: str) -> PolicyPlayer:
+        """The same model and engine under another name."""
+        twin = copy.copy(self)
+        twin.name = name
+        return twin
+
+    async def reply(self, request: Request) -> Reply:
+        settings = self.settings
+        sampling = Sampling(
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            max_new_tokens=settings.max_new_tokens,
+            seed=request.seed,
+            logprobs=settings.record_logprobs,
+        )
+        seat = (request.episode_id, request.role)
+        prompt_ids = self.renderer.prompt_ids(request.messages)
+        generation = await self.engine.generate(seat, prompt_ids, sampling)
+        tokens = generation.token_ids
+        return Reply(
+            text=self.renderer.tokenizer.decode(tokens, skip_special_tokens=True).strip(),
+            prompt_tokens=generation.prompt_tokens,
+            completion_tokens=len(tokens),
+            token_ids=tokens if settings.record_logprobs else None,
+            logprobs=generation.logprobs,
+        )
+
+    def finished(self, episode_id: str) -> None:
+        self.engine.finished(episode_id)
+
+    async def close(self) -> None:
+        await self.engine.close()
+
+
+def inference_dtype(choice: str = "auto") -> torch.dtype:
+    """ "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies it natively."""
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    if choice in known:
+        return known[choice]
+    if choice != "auto":
+        raise AriaError(f"dtype {choice} is unknown: use auto, float32 or bfloat16")
+    if torch.cuda.is_available():
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
+    cpu = torch.cpu.get_capabilities()
+    native = cpu.get("avx512_bf16") or cpu.get("amx_bf16")
+    return torch.bfloat16 if native else torch.float32
+
+
+def load_policy_model(
+    source: str | Path,
+    adapter: str | Path | None = None,
+    *,
+    dtype: str = "auto",
+    trust_remote_code: bool = False,
+) -> tuple[Any, Renderer]:
+    """The model in evaluation mode on the best device, its adapter merged, and its renderer.
+
+    The adapter is merged in float32 and the result rounded once to the inference dtype.
+
+    Raises:
+        AriaError: the model or the adapter cannot be loaded.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    final = inference_dtype(dtype)
+    options = {"trust_remote_code": trust_remote_code}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(source), **options)
+        model = AutoModelForCausalLM.from_pretrained(
+            str(source), dtype=torch.float32 if adapter else final, **options
+        )
+    except (OSError, ValueError) as error:
+        raise AriaError(
+            f"the model {source} cannot be loaded ({error}): give a Hugging Face id or a folder "
+            "with config.json, weights and tokenizer"
+        ) from None
+    if adapter:
+        model = _merged(model, adapter)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return model.to(device=device, dtype=final).eval(), Renderer(tokenizer)
+
+
+def _merged(model: Any, adapter: str | Path) -> Any:
+    from peft import PeftModel
+
+    try:
+        return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise AriaError(
+            f"the adapter {adapter} cannot be put on the base model ({error}): "
+            "give the folder that the policy stage wrote for this base model"
+        ) from None
+
+
+def policy_player(
+    name: str,
+    source: str | Path,
+    settings: PlaySettings,
+    *,
+    adapter: str | Path | None = None,
+    seats: int | None = None,
+    trust_remote_code: bool = False,
+) -> PolicyPlayer:
+    """Load `source` (with `adapter`) and wrap it as a player; see `load_policy_model`."""
+    model, renderer = load_policy_model(
+        source, adapter, dtype=settings.dtype, trust_remote_code=trust_remote_code
+    )
+    engine = Engine(
+        model,
+        renderer.end_ids(),
+        seats=seats or settings.in_flight,
+        cache_bytes=int(settings.cache_gib * 2**30),
+    )
+    return PolicyPlayer(name, str(source), engine, renderer, settings, adapter and str(adapter))

@@ -1,0 +1,72 @@
+"""Sampling of next tokens: one uniform number a row decides, so rows never share randomness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+CANDIDATES = 128  # sorted exactly first; only a row that needs more is sorted in full
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How one reply is drawn. temperature 0 is greedy; `logprobs` asks for them per token."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_new_tokens: int = 64
+    seed: int = 0
+    logprobs: bool = False
+
+
+def choose(
+    logits: torch.Tensor, temperature: list[float], top_p: list[float], uniform: list[float]
+) -> torch.Tensor:
+    """The token of every row: (n,) int64 from logits (n, vocabulary) float32.
+
+    The distribution is softmax(logits / temperature), cut to the fewest most probable tokens that
+    together reach `top_p` and renormalised; row i takes the token where the cumulative
+    probability, from the most probable token down, passes uniform[i] in [0, 1).
+    """
+    tokens = logits.argmax(dim=-1)
+    drawn = [row for row, heat in enumerate(temperature) if heat > 0]
+    if not drawn:
+        return tokens
+    heat = logits.new_tensor([temperature[row] for row in drawn])[:, None]
+    target = logits.new_tensor([uniform[row] for row in drawn])
+    nucleus = logits.new_tensor([top_p[row] for row in drawn])
+    tokens[drawn] = _draw(logits[drawn] / heat, nucleus, target)
+    return tokens
+
+
+def token_logprobs(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities (n,) in nats of `tokens` at temperature 1 and without any cut."""
+    picked = logits.gather(-1, tokens[:, None])[:, 0]
+    return picked - logits.logsumexp(dim=-1)
+
+
+def _draw(scaled: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    total = scaled.logsumexp(dim=-1, keepdim=True)
+    best = scaled.topk(min(CANDIDATES, scaled.shape[-1]), dim=-1)
+    mass = (best.values - total).exp().cumsum(dim=-1)
+    tokens, found = _pick(best.indices, mass, top_p, uniform)
+    if not bool(found.all()):
+        rest = ~found
+        ordered = scaled[rest].sort(dim=-1, descending=True, stable=True)
+        mass = (ordered.values - total[rest]).exp().cumsum(dim=-1)
+        mass = mass / mass[:, -1:]
+        tokens[rest] = _pick(ordered.indices, mass, top_p[rest], uniform[rest])[0]
+    return tokens
+
+
+def _pick(
+    order: torch.Tensor, mass: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens (n,), and whether the candidates reached far enough to tell (n,)."""
+    last = order.shape[-1] - 1
+    cut = torch.searchsorted(mass, top_p[:, None]).clamp(max=last)
+    kept = torch.where(top_p[:, None] < 1, mass.gather(-1, cut), torch.ones_like(top_p)[:, None])
+    place = torch.searchsorted(mass, uniform[:, None] * kept, right=True)
+    found = (place <= last) & ((mass[:, -1:] >= top_p[:, None]) | (top_p[:, None] >= 1))
+    return order.gather(-1, place.clamp(max=last))[:, 0], found[:, 0]

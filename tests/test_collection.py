@@ -1,0 +1,314 @@
+"""Collection: order, seeds, re-asks, forfeits, journal and resume."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.fake_game import CountingGame, Talker
+from tests.tiny_models import tiny_model, tiny_tokenizer
+
+from aria_dvc.arena.collection import assign, collect_episodes, derived_seed, with_hint
+from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.published import write_log
+from aria_dvc.chat import Renderer
+from aria_dvc.errors import AriaError
+from aria_dvc.params import PlaySettings
+from aria_dvc.players.base import PlayerFailure, Reply
+from aria_dvc.players.engine import Engine
+from aria_dvc.players.policy import PolicyPlayer
+from aria_dvc.records.readers import read_log
+
+
+def play_settings(**changes) -> PlaySettings:
+    values = {
+        "in_flight": 8,
+        "temperature": 1.0,
+        "top_p": 0.95,
+        "max_new_tokens": 8,
+        "max_reasks": 2,
+        "deadline_s": 60,
+    }
+    return PlaySettings(**{**values, **changes})
+
+
+def tiny_policy(settings: PlaySettings) -> PolicyPlayer:
+    renderer = Renderer(tiny_tokenizer())
+    engine = Engine(tiny_model(), renderer.end_ids(), seats=settings.in_flight)
+    return PolicyPlayer("policy", "tiny", engine, renderer, settings)
+
+
+def both(player) -> dict:
+    return {"alice": player, "bob": player}
+
+
+def test_assignments_go_round_the_grid_and_grow_from_the_front():
+    game = CountingGame()
+    few, many = assign(game, 5, seed=1), assign(game, 20, seed=1)
+    assert many[:5] == few
+    topics = [a.config["topic"] for a in many]
+    assert sorted(topics[:7]) == list(range(7))
+    assert topics[7:14] == topics[:7]
+    assert many[3].episode_id == "counting-00003"
+    assert assign(game, 7, seed=2) != assign(game, 7, seed=1)
+    assert len({a.seed for a in many}) == 20
+    with pytest.raises(AriaError, match="default"):
+        assign(game, 1, 0, "defualt")
+
+
+def test_episodes_come_in_order_with_everything_recorded():
+    game = CountingGame()
+    player = Talker(lambda request: "hello")
+    episodes = collect_episodes(game, assign(game, 20, 0), both(player), play_settings())
+    assert [e.episode_id for e in episodes] == [f"counting-{i:05d}" for i in range(20)]
+    first = episodes[0]
+    assert [u.role for u in first.utterances] == ["alice", "bob", "alice", "bob"]
+    assert first.rewards == {"alice": 1.0, "bob": 1.0}
+    assert first.prompts["bob"].startswith("You are bob")
+    assert first.info["players"]["alice"] == {"name": "talker", "model": "none"}
+    assert first.info["tokens"]["alice"] == {"prompt": 4, "completion": 2}
+    assert first.info["failure"] is None
+    assert first.info["reason"] == "done"
+    assert first.info["utilities"] == {"alice": 10.0, "bob": 10.0}
+    assert first.info["details"] == {"lines": 4}
+
+
+def test_no_more_games_than_in_flight():
+    open_games, most = set(), 0
+
+    class Slow(Talker):
+        async def reply(self, request):
+            nonlocal most
+            open_games.add(request.episode_id)
+            most = max(most, len(open_games))
+            await asyncio.sleep(0.001)
+            return await super().reply(request)
+
+        def finished(self, episode_id):
+            open_games.discard(episode_id)
+
+    game = CountingGame()
+    collect_episodes(
+        game, assign(game, 20, 0), both(Slow(lambda r: "hi")), play_settings(in_flight=3)
+    )
+    assert most == 3
+
+
+def test_a_slow_game_keeps_no_other_waiting():
+    finished = []
+
+    class Uneven(Talker):
+        async def reply(self, request):
+            await asyncio.sleep(0.3 if request.episode_id.endswith("00000") else 0)
+            return await super().reply(request)
+
+        def finished(self, episode_id):
+            finished.append(episode_id)
+
+    game = CountingGame()
+    collect_episodes(
+        game, assign(game, 30, 0), both(Uneven(lambda r: "hi")), play_settings(in_flight=2)
+    )
+    assert finished[-1] == "counting-00000"
+
+
+def test_reask_shows_the_hint_once_and_keeps_it_out_of_the_lines():
+    def say(request):
+        return "ok" if "Say less." in request.messages[-1]["content"] else "far too long a text"
+
+    game = CountingGame(longest=10)
+    player = Talker(say)
+    (episode,) = collect_episodes(game, assign(game, 1, 0), both(player), play_settings())
+    assert [u.text for u in episode.utterances] == ["ok"] * 4
+    assert episode.info["reasks"] == {"alice": {"too_long": 2}, "bob": {"too_long": 2}}
+    seeds = [request.seed for request in player.asked]
+    assert len(set(seeds)) == len(seeds) == 8
+    hinted = ["Say less." in str(request.messages) for request in player.asked]
+    assert hinted == [False, True] * 4
+
+
+def test_hint_goes_into_the_last_message_and_changes_nothing_else():
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+    hinted = with_hint(messages, "Again.")
+    assert [m["role"] for m in hinted] == ["system", "user"]
+    assert hinted[-1]["content"] == "u\n\n[Again.]"
+    assert messages[-1]["content"] == "u"
+    assert with_hint(messages, "") == messages
+
+
+@pytest.mark.parametrize(("text", "kind"), [("", "empty"), ("x" * 50, "too_long")])
+def test_a_player_that_cannot_move_forfeits_and_its_failure_is_data(text, kind, tmp_path):
+    game = CountingGame(longest=10)
+    players = {"alice": Talker(lambda r: "hi"), "bob": Talker(lambda r: text)}
+    episodes = collect_episodes(game, assign(game, 3, 0), players, play_settings(max_reasks=1))
+    for episode in episodes:
+        assert episode.info["failure"] == {"role": "bob", "kind": kind}
+        assert episode.info["reason"] == "failure"
+        assert episode.rewards == {"alice": 1.0, "bob": 0.0}
+        assert episode.info["reasks"]["bob"] == {kind: 2}
+    assert len(players["bob"].asked) == 6
+
+
+def test_an_episode_without_a_word_is_still_a_readable_log(tmp_path):
+    game = CountingGame()
+    episodes = collect_episodes(
+        game, assign(game, 2, 0), both(Talker(lambda r: " ")), play_settings()
+    )
+    write_log(tmp_path / "log.jsonl", episodes)
+    back = read_log(tmp_path / "log.jsonl")
+    assert [len(e.utterances) for e in back] == [1, 1]
+
+
+def test_a_prompt_that_outgrows_the_model_is_the_roles_failure():
+    settings = play_settings()
+    policy = tiny_policy(settings)
+    policy.engine.max_length = 60
+    game = CountingGame()
+    (episode,) = collect_episodes(game, assign(game, 1, 0), both(policy), settings)
+    assert episode.info["failure"] == {"role": "alice", "kind": "context_full"}
+
+
+def test_roles_without_a_player_are_an_error():
+    game = CountingGame()
+    with pytest.raises(AriaError, match="no player for bob"):
+        collect_episodes(game, assign(game, 1, 0), {"alice": Talker(str)}, play_settings())
+
+
+class Failing(Talker):
+    """Cannot be reached from the `after`-th request on."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__(lambda request: "hi")
+        self.after = after
+
+    async def reply(self, request) -> Reply:
+        if len(self.asked) >= self.after:
+            raise PlayerFailure("endpoint_unreachable", "nobody answers at nowhere: start it")
+        return await super().reply(request)
+
+
+def test_an_unreachable_player_ends_the_run_and_a_restart_plays_the_rest(tmp_path):
+    game, assignments = CountingGame(), assign(CountingGame(), 10, 0)
+    with pytest.raises(AriaError, match=r"talker as .*nobody answers.*10 episodes are kept"):
+        collect_episodes(
+            game,
+            assignments,
+            both(Failing(25)),
+            play_settings(in_flight=2),
+            journal=Journal({"a": 1}, tmp_path),
+        )
+    kept = Journal({"a": 1}, tmp_path).read()
+    assert 4 <= len(kept) <= 6
+    player = Talker(lambda request: "hi")
+    journal = Journal({"a": 1}, tmp_path)
+    episodes = collect_episodes(game, assignments, both(player), play_settings(), journal=journal)
+    assert [e.episode_id for e in episodes] == [a.episode_id for a in assignments]
+    assert {r.episode_id for r in player.asked}.isdisjoint(kept)
+    assert len(player.asked) == 4 * (10 - len(kept))
+    again = collect_episodes(game, assignments, both(Failing(0)), play_settings(), journal=journal)
+    assert again == episodes
+
+
+def test_a_torn_last_line_is_played_again(tmp_path):
+    game, assignments = CountingGame(), assign(CountingGame(), 4, 0)
+    journal = Journal({}, tmp_path)
+    talker = Talker(lambda r: "hi")
+    first = collect_episodes(game, assignments, both(talker), play_settings(), journal=journal)
+    raw = journal.path.read_bytes()
+    journal.path.write_bytes(raw[:-20])
+    player = Talker(lambda r: "hi")
+    second = collect_episodes(game, assignments, both(player), play_settings(), journal=journal)
+    assert len(player.asked) == 4
+    assert second == first
+    assert len(journal.path.read_bytes().splitlines()) == 4
+
+
+def test_other_inputs_have_another_journal(tmp_path):
+    assert Journal({"a": 1}, tmp_path).path != Journal({"a": 2}, tmp_path).path
+
+
+def test_a_journal_entry_of_another_configuration_is_not_taken(tmp_path):
+    game, journal = CountingGame(), Journal({}, tmp_path)
+    talker = Talker(lambda r: "hi")
+    collect_episodes(game, assign(game, 4, 0), both(talker), play_settings(), journal=journal)
+    player = Talker(lambda r: "hi")
+    collect_episodes(game, assign(game, 4, 5), both(player), play_settings(), journal=journal)
+    assert len(player.asked) == 16
+
+
+@pytest.mark.parametrize("in_flight", [1, 6])
+def test_same_seed_same_players_same_logs(in_flight):
+    def log() -> list:
+        settings = play_settings(in_flight=in_flight, record_logprobs=True)
+        game = CountingGame()
+        return collect_episodes(game, assign(game, 12, 3), both(tiny_policy(settings)), settings)
+
+    first, second = log(), log()
+    assert first == second
+    generations = first[0].info["generations"]
+    assert [g["position"] for g in generations] == [0, 1, 2, 3]
+    assert all(len(g["token_ids"]) == len(g["logprobs"]) > 0 for g in generations)
+
+
+def test_two_models_at_one_table_are_deterministic_too():
+    def log() -> list:
+        settings, game = play_settings(in_flight=5), CountingGame()
+        players = {"alice": tiny_policy(settings), "bob": tiny_policy(settings)}
+        return collect_episodes(game, assign(game, 10, 0), players, settings)
+
+    assert log() == log()
+
+
+def test_published_lines_read_back(tmp_path):
+    game = CountingGame()
+    player = Talker(lambda r: f"turn {len(r.messages)}")
+    episodes = collect_episodes(game, assign(game, 5, 0), both(player), play_settings())
+    write_log(tmp_path / "x_msgs.jsonl", episodes)
+    back = read_log(tmp_path / "x_msgs.jsonl")
+    assert back == episodes
+
+
+def test_derived_seeds_tell_their_parts_apart():
+    seeds = {derived_seed(0, "a", 1), derived_seed(0, "a", 2), derived_seed(0, "a1", ""), 7}
+    assert len(seeds) == 4
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+RUN = """
+import sys, time
+from tests.fake_game import CountingGame, Talker
+from tests.test_collection import both, play_settings
+from aria_dvc.arena.collection import assign, collect_episodes
+from aria_dvc.arena.journal import Journal
+def say(request):
+    time.sleep(0.004)
+    return "hi"
+game = CountingGame()
+collect_episodes(game, assign(game, 60, 0), both(Talker(say)), play_settings(),
+                 journal=Journal({}, sys.argv[1]))
+"""
+
+
+def test_killed_and_restarted_nothing_is_lost_or_played_twice(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    process = subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path)], env=environment)
+    journal = Journal({}, tmp_path)
+    while not journal.path.exists() or journal.path.read_bytes().count(b"\n") < 10:
+        assert process.poll() is None
+        Path(tmp_path).stat()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = journal.read()
+    assert 10 <= len(kept) < 60
+    game, player = CountingGame(), Talker(lambda r: "hi")
+    episodes = collect_episodes(
+        game, assign(game, 60, 0), both(player), play_settings(), journal=journal
+    )
+    assert [e.episode_id for e in episodes] == [f"counting-{i:05d}" for i in range(60)]
+    assert {r.episode_id for r in player.asked}.isdisjoint(kept)
+    assert len(journal.path.read_bytes().splitlines()) == 60

@@ -1,0 +1,203 @@
+"""The engine against plain forward passes of the same model."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import torch
+from tests.tiny_models import tiny_model
+
+from aria_dvc.errors import AriaError
+from aria_dvc.players.base import PlayerFailure
+from aria_dvc.players.engine import Engine
+from aria_dvc.players.sampling import Sampling, choose, token_logprobs
+
+END = 1
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model(vocabulary=64)
+
+
+def prompt(index: int, length: int) -> list[int]:
+    generator = torch.Generator().manual_seed(index)
+    return torch.randint(2, 64, (length,), generator=generator).tolist()
+
+
+def reference(model, ids: list[int], count: int) -> tuple[list[int], list[float]]:
+    """Greedy decoding by whole forward passes; tokens and their log-probabilities."""
+    ids, scores = list(ids), []
+    for _ in range(count):
+        logits = model(torch.tensor([ids])).logits[0, -1].float()
+        token = int(logits.argmax())
+        scores.append(float(logits.log_softmax(-1)[token]))
+        ids.append(token)
+        if token == END:
+            break
+    return ids[-len(scores) :], scores
+
+
+def generate(engine: Engine, jobs):
+    async def run():
+        tasks = [engine.generate(*job) for job in jobs]
+        return await asyncio.gather(*tasks)
+
+    return asyncio.run(run())
+
+
+GREEDY = Sampling(temperature=0.0, max_new_tokens=12, logprobs=True)
+
+
+@torch.inference_mode()
+def test_many_rows_of_unlike_length_equal_plain_decoding(model):
+    engine = Engine(model, [END], seats=4, prompt_tokens=16)
+    prompts = [prompt(i, 3 + 7 * i) for i in range(24)]
+    jobs = [((str(i), "a"), ids, GREEDY) for i, ids in enumerate(prompts)]
+    for ids, got in zip(prompts, generate(engine, jobs), strict=True):
+        tokens, scores = reference(model, ids, 12)
+        assert got.token_ids == tokens
+        assert got.logprobs == pytest.approx(scores, abs=1e-4)
+
+
+@torch.inference_mode()
+def test_later_turns_compute_only_what_is_new(model):
+    engine = Engine(model, [END], seats=2)
+    first = generate(engine, [(("0", "a"), prompt(0, 40), GREEDY)])[0]
+    longer = prompt(0, 40) + first.token_ids + prompt(1, 5)
+    second = generate(engine, [(("0", "a"), longer, GREEDY)])[0]
+    assert second.computed_tokens == 5 + 1  # the last token of a reply was never fed back
+    assert second.prompt_tokens == len(longer)
+    assert second.token_ids == reference(model, longer, 12)[0]
+
+
+@torch.inference_mode()
+def test_a_changed_history_is_recomputed_from_the_change(model):
+    engine = Engine(model, [END], seats=1)
+    ids = prompt(0, 40)
+    generate(engine, [(("0", "a"), ids, GREEDY)])
+    changed = [*ids[:30], 2 if ids[30] != 2 else 3, *ids[31:]]
+    again = generate(engine, [(("0", "a"), changed, GREEDY)])[0]
+    assert again.computed_tokens == 10
+    assert again.token_ids == reference(model, changed, 12)[0]
+
+
+@torch.inference_mode()
+def test_a_new_dialogue_borrows_a_shared_beginning(model):
+    engine = Engine(model, [END], seats=4)
+    system = prompt(0, 60)
+    generate(engine, [(("0", "a"), system + prompt(1, 6), GREEDY)])
+    other = system + prompt(2, 8)
+    got = generate(engine, [(("1", "a"), other, GREEDY)])[0]
+    assert got.computed_tokens <= 8
+    assert got.token_ids == reference(model, other, 12)[0]
+
+
+@torch.inference_mode()
+def test_a_small_cache_forgets_idle_seats_and_stays_right(model):
+    cell = Engine(model, [END])._cache.shape.token_bytes
+    engine = Engine(model, [END], seats=64, cache_bytes=3 * 256 * cell)
+    jobs = [((str(i), "a"), prompt(i, 20 + i), GREEDY) for i in range(10)]
+    got = generate(engine, jobs) + generate(engine, jobs[::-1])[::-1]
+    for (_, ids, _), result in zip(jobs + jobs, got, strict=True):
+        assert result.token_ids == reference(model, ids, 12)[0]
+    assert engine._cache.slots * engine._cache.length <= 3 * 256
+    long = prompt(0, 600)
+    assert (
+        generate(engine, [(("l", "a"), long, GREEDY)])[0].token_ids
+        == (reference(model, long, 12)[0])
+    )
+    assert engine._cache.slots * engine._cache.length <= 3 * 256
+
+
+def test_a_prompt_beyond_the_model_is_the_players_failure(model):
+    engine = Engine(model, [END])
+    with pytest.raises(PlayerFailure) as caught:
+        generate(engine, [(("0", "a"), prompt(0, 2040), GREEDY)])
+    assert caught.value.kind == "context_full"
+
+
+@torch.inference_mode()
+def test_a_rows_draws_depend_on_its_own_seed_only(model):
+    def drawn(others: int) -> list[int]:
+        engine = Engine(model, [END], seats=8)
+        jobs = [
+            ((str(i), "a"), prompt(i, 10), Sampling(1.0, 0.9, 20, seed=i))
+            for i in range(1 + others)
+        ]
+        return generate(engine, jobs)[0].token_ids
+
+    assert drawn(0) == drawn(7)
+    assert len(set(drawn(0))) > 3
+
+
+@torch.inference_mode()
+def test_freed_slots_are_used_again(model):
+    engine = Engine(model, [END], seats=2)
+    for i in range(12):
+        generate(engine, [((str(i), "a"), prompt(i, 10), GREEDY)])
+        engine.finished(str(i))
+    assert engine._cache.slots == 2
+
+
+def test_log_probabilities_are_at_temperature_one(model):
+    hot = Sampling(temperature=2.0, top_p=0.7, max_new_tokens=16, seed=3, logprobs=True)
+    ids = prompt(4, 9)
+    got = generate(Engine(model, [END]), [(("0", "a"), ids, hot)])[0]
+    with torch.inference_mode():
+        logits = model(torch.tensor([ids + got.token_ids])).logits[0].log_softmax(-1)
+    places = range(len(ids) - 1, len(ids) - 1 + len(got.token_ids))
+    expected = [float(logits[p, t]) for p, t in zip(places, got.token_ids, strict=True)]
+    assert got.logprobs == pytest.approx(expected, abs=1e-4)
+
+
+@torch.inference_mode()
+def test_an_adapter_plays_and_training_attention_is_left_as_it_was(model):
+    from peft import LoraConfig, get_peft_model
+
+    adapted = get_peft_model(
+        tiny_model(vocabulary=64),
+        LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False),
+    ).eval()
+    before = adapted.config._attn_implementation
+    got = generate(Engine(adapted, [END]), [(("0", "a"), prompt(0, 30), GREEDY)])[0]
+    assert got.token_ids == reference(adapted, prompt(0, 30), 12)[0]
+    assert adapted.config._attn_implementation == before
+
+
+def test_other_kinds_of_attention_are_refused():
+    sliding = tiny_model(vocabulary=64)
+    sliding.config.layer_types = ["sliding_attention", "full_attention"]
+    with pytest.raises(AriaError, match="endpoint"):
+        Engine(sliding, [END])
+
+
+def exact_nucleus(logits: torch.Tensor, temperature: float, top_p: float) -> torch.Tensor:
+    """Textbook distribution: sort, cut, renormalise."""
+    p = (logits / temperature).softmax(-1)
+    order = p.argsort(descending=True)
+    kept, total = torch.zeros_like(p), 0.0
+    for token in order.tolist():
+        kept[token] = p[token]
+        total += float(p[token])
+        if total >= top_p:
+            break
+    return kept / kept.sum()
+
+
+@pytest.mark.parametrize("top_p", [0.3, 0.9, 1.0])
+@pytest.mark.parametrize("width", [20, 1000])
+def test_draws_follow_the_cut_distribution(top_p, width):
+    logits = torch.randn(width, generator=torch.Generator().manual_seed(0)) * 0.7
+    count = 20_000
+    uniform = ((torch.arange(count) + 0.5) / count).tolist()
+    tokens = choose(logits.expand(count, -1), [1.3] * count, [top_p] * count, uniform)
+    share = torch.bincount(tokens, minlength=width) / count
+    assert float((share - exact_nucleus(logits, 1.3, top_p)).abs().max()) < 2e-4
+
+
+def test_logprobs_of_chosen_tokens():
+    logits = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
+    got = token_logprobs(logits, torch.tensor([1, 1]))
+    assert got.tolist() == pytest.approx([-0.31326, -3.04859], abs=1e-4)
