@@ -1,0 +1,98 @@
+"""Games played as params.yaml says: to collect dialogues, and to evaluate policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aria_dvc.arena.collection import assign, collect_episodes, derived_seed
+from aria_dvc.arena.journal import Journal, code_version, content_fingerprint
+from aria_dvc.games.base import Game
+from aria_dvc.games.registry import get_game
+from aria_dvc.params import Params, PlaySettings
+from aria_dvc.players.registry import PlayerContext
+from aria_dvc.records.episodes import Episode
+
+# Settings that change how fast games are played but not which games.
+PACE = {"in_flight", "deadline_s"}
+
+
+@dataclass(frozen=True)
+class Session:
+    """A series of games between the same players.
+
+    Args:
+        players: player spec per role (see players/registry.py).
+        base_model: folder of the model behind `policy` and `base`.
+        adapter: LoRA folder that `policy` wears, if any.
+        purpose: keeps the seeds of collection, evaluation and rollouts apart.
+    """
+
+    game: Game
+    players: Mapping[str, str]
+    settings: PlaySettings
+    episodes: int
+    grid: str
+    base_model: Path
+    adapter: Path | None = None
+    reward: str = "win"
+    purpose: str = "collect"
+
+    def play(self, params: Params, title: str = "") -> list[Episode]:
+        """Play what the journal does not hold yet.
+
+        Raises AriaError if a player is unknown or cannot be reached.
+        """
+        context = PlayerContext(
+            self.settings,
+            str(self.base_model),
+            params.endpoints,
+            adapter=str(self.adapter) if self.adapter else None,
+            trust_remote_code=params.base_model.trust_remote_code,
+        )
+        players = {role: context.player(spec) for role, spec in self.players.items()}
+        seed = derived_seed(params.seed, self.purpose)
+        return collect_episodes(
+            self.game,
+            assign(self.game, self.episodes, seed, self.grid),
+            players,
+            self.settings,
+            reward=self.reward,
+            journal=Journal(self._inputs(params, seed)),
+            title=title or f"{self.purpose} {self.game.name}",
+        )
+
+    def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
+        """Everything that the episodes depend on, for the journal's name."""
+        used = {s.removeprefix("endpoint:") for s in self.players.values() if "endpoint:" in s}
+        return {
+            "game": self.game.name,
+            "seed": seed,
+            "grid": self.grid,
+            "reward": self.reward,
+            "players": dict(self.players),
+            "settings": self.settings.model_dump(exclude=PACE | {"adapter"}),
+            "endpoints": {n: params.endpoints[n].model for n in used if n in params.endpoints},
+            "base_model": content_fingerprint(self.base_model),
+            "adapter": content_fingerprint(self.adapter) if self.adapter else None,
+            "code": code_version(),
+        }
+
+
+def collect_session(params: Params, game: str, base_model: Path) -> Session:
+    """The games of `collect.<game>`."""
+    source, settings = params.collect.game(game), params.collect.settings
+    category = get_game(game).category
+    adapter = settings.adapter.format(category=category) if settings.adapter else None
+    return Session(
+        get_game(game),
+        source.players,
+        settings,
+        source.episodes,
+        source.grid,
+        base_model,
+        Path(adapter) if adapter else None,
+        source.reward,
+    )
