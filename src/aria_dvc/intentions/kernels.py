@@ -220,7 +220,20 @@ def refresh(
 
 @njit(cache=True, nogil=True)
 def exhaust(
-    slots, active, node_of, first, centre, size, near, key, known, floor, nearest, reach, state, ties
+    slots,
+    active,
+    node_of,
+    first,
+    centre,
+    size,
+    near,
+    key,
+    known,
+    floor,
+    nearest,
+    reach,
+    state,
+    ties,
 ):
     """Exact distances from each slot to all active ones: for rows whose bounds cannot decide."""
     q = near.shape[1]
@@ -237,9 +250,9 @@ def exhaust(
         for t in range(1, q):
             if near[s, t] >= 0 and key[s, t] <= key[s, 0] * (1.0 + TIE):
                 tied = True
-            if near[s, t] >= 0 and key[s, t] == key[s, 0]:
-                if first[near[s, t]] < first[near[s, best]]:
-                    best = t
+            equal = near[s, t] >= 0 and key[s, t] == key[s, 0]
+            if equal and first[near[s, t]] < first[near[s, best]]:
+                best = t
         floor[s] = key[s, q - 1]
         state[s], nearest[s], reach[s], ties[s] = CERTAIN, near[s, best], key[s, 0], tied
 
@@ -292,7 +305,7 @@ def _inherit(a, b, height, node_a, node_b, parent, slot, size, near, key, floor,
             if near[source, t] < 0:
                 continue
             node = _root(parent, near[source, t])
-            seen = node == node_a or node == node_b
+            seen = node in (node_a, node_b)
             for u in range(q):
                 seen = seen or out[u] == node
             if seen:
@@ -324,26 +337,30 @@ def _move(src, dst, rows, node_of, slot):
 
 
 @njit(cache=True, nogil=True)
-def set_coarse(s, centre, size, coarse, norm, inverse, slack):
-    """The float32 image of slot s: rounded centre, norm lowered by the error bound, 1 / size."""
+def set_coarse(s, centre, size, coarse, norm, inverse, frame):
+    """The float32 image of slot s: moved and scaled centre, norm less its error, 1 / size."""
+    mean, shrink, slack, least = frame
     total = 0.0
     for t in range(centre.shape[1]):
-        coarse[s, t] = np.float32(centre[s, t])
-        total += centre[s, t] * centre[s, t]
-    norm[s] = np.float32(total * (1.0 - slack) - 1e-30)
+        value = (centre[s, t] - mean[t]) * shrink
+        coarse[s, t] = np.float32(value)
+        total += value * value
+    norm[s] = np.float32(total * (1.0 - slack) - least)
     inverse[s] = np.float32(1.0 / size[s])
 
 
 @njit(cache=True, nogil=True)
-def set_all_coarse(active, centre, size, coarse, norm, inverse, slack):
+def set_all_coarse(active, centre, size, coarse, norm, inverse, frame):
     for s in range(active):
-        set_coarse(s, centre, size, coarse, norm, inverse, slack)
+        set_coarse(s, centre, size, coarse, norm, inverse, frame)
 
 
 @njit(cache=True, nogil=True)
-def merge_pairs(pairs, active, next_node, parent, slot, first, node_of, rows, slack, merges, heights):
+def merge_pairs(
+    pairs, active, next_node, parent, slot, first, node_of, rows, frame, merges, heights
+):
     """Merge each pair of nodes; returns (active clusters, next free node, whether one was tied)."""
-    centre, coarse, size, norm, inverse, near, key, known, floor, nearest, reach, state, ties = rows
+    centre, coarse, size, norm, inverse, near, key, known, floor, _, reach, state, ties = rows
     out = np.empty(near.shape[1], np.int32)
     out_key = np.empty(near.shape[1], np.float64)
     leaves = merges.shape[0] + 1
@@ -361,7 +378,7 @@ def merge_pairs(pairs, active, next_node, parent, slot, first, node_of, rows, sl
         for t in range(centre.shape[1]):
             centre[a, t] = (size[a] * centre[a, t] + size[b] * centre[b, t]) / both
         size[a] = both
-        set_coarse(a, centre, size, coarse, norm, inverse, slack)
+        set_coarse(a, centre, size, coarse, norm, inverse, frame)
         merges[next_node - leaves, 0], merges[next_node - leaves, 1] = node_a, node_b
         parent[node_a] = parent[node_b] = next_node
         parent[next_node], slot[next_node], node_of[a] = next_node, a, next_node

@@ -19,8 +19,9 @@ value no larger than 2 (n_a + n_b). So with slack = (d + 32) u / (1 - (d + 32) u
 
     ((1 - slack) n_a + (1 - slack) n_b - 2 g) / (1/s_a + 1/s_b) <= Ward's distance,
 
-and 1e-30 is taken off each norm for underflow (points are centred and scaled by a power of two to
-norms of at most one). A list keeps the q smallest of these bounds, hence every cluster outside it
+where centres are taken relative to the mean of all points and scaled by a power of two to lengths of
+at most one. Underflow and the float64 rounding of that shift are covered by a small constant taken
+off each norm. A list keeps the q smallest of these bounds, hence every cluster outside it
 is at least as far as the largest one kept: the list's floor. A neighbour is accepted only if its
 float64 distance is below the floor; a near-tie is thus any pair that the bound cannot separate,
 and it is decided in float64.
@@ -63,8 +64,8 @@ class _State:
     def __init__(self, points: np.ndarray, weights: np.ndarray, candidates: int) -> None:
         m, d = points.shape
         self.active, self.next_node, self.tied = m, m, False
-        self.centre, self.scale = _centred(points, weights)
-        self.slack = _slack(d)
+        self.centre = points.astype(np.float64)
+        self.frame = _frame(self.centre, weights)
         self.coarse = np.empty((m, d), np.float32)
         self.size = weights.astype(np.float64)
         self.norm, self.inverse = np.empty(m, np.float32), np.empty(m, np.float32)
@@ -82,7 +83,7 @@ class _State:
         self.merges = np.empty((m - 1, 2), np.int32)
         self.heights = np.empty(m - 1)
         kernels.set_all_coarse(
-            m, self.centre, self.size, self.coarse, self.norm, self.inverse, self.slack
+            m, self.centre, self.size, self.coarse, self.norm, self.inverse, self.frame
         )
 
     @property
@@ -112,23 +113,25 @@ def ward_merges(
             _refresh(state, pool, np.arange(0))
             if _merge(state) * 64 < state.active and state.active > 1:
                 _ask_again(state, pool)
-    heights = np.sqrt(2.0 * state.heights) * state.scale
-    return Merges(state.merges, heights, state.tied)
+    return Merges(state.merges, np.sqrt(2.0 * state.heights), state.tied)
 
 
-def _slack(dimensions: int) -> float:
-    units = (dimensions + 32) * 2.0**-24
-    return units / (1.0 - units)
+def _frame(points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float, float, float]:
+    """What makes float32 images: mean (d,), scale, relative and absolute error of squared lengths.
 
-
-def _centred(points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Float64 points minus their mean over a power of two that keeps norms at one or below."""
-    centre = points.astype(np.float64)
-    centre -= np.average(centre, axis=0, weights=weights)
-    longest = float(np.sqrt(np.einsum("ij,ij->i", centre, centre).max()))
+    The scale is a power of two that brings all lengths to one or below.
+    """
+    dimensions = points.shape[1]
+    mean = np.average(points, axis=0, weights=weights)
+    longest = max(_length(rows - mean) for rows in np.array_split(points, len(points) // 1024 + 1))
     scale = float(2.0 ** np.ceil(np.log2(longest))) if longest > 0 else 1.0
-    centre /= scale
-    return centre, scale
+    units = (dimensions + 32) * 2.0**-24
+    rounding = 8 * np.sqrt(dimensions) * 2.0**-52 * float(np.abs(points).max()) / scale
+    return mean, 1.0 / scale, units / (1.0 - units), rounding + 1e-30
+
+
+def _length(rows: np.ndarray) -> float:
+    return float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
 
 
 def _search_all_pairs(state: _State, pool: Workers) -> None:
@@ -209,14 +212,14 @@ def _merge(state: _State) -> int:
     )
     state.active, state.next_node, tied = kernels.merge_pairs(
         *(pairs, state.active, state.next_node, state.parent, state.slot, state.first),
-        *(state.node_of, state.rows, state.slack, state.merges, state.heights),
+        *(state.node_of, state.rows, state.frame, state.merges, state.heights),
     )
     state.tied = state.tied or bool(tied)
     return len(pairs)
 
 
 def _ask_again(state: _State, pool: Workers) -> None:
-    """Search for the stale slots with the lowest floors; exhaustively where bounds cannot decide."""
+    """Search for the stale slots with the lowest floors; exhaustively where bounds fail."""
     _refresh(state, pool, np.arange(0))
     stale = np.flatnonzero(state.state[: state.active] == kernels.STALE)
     batch = max(32, state.active // 32)
