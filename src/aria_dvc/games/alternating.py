@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Failure, IllegalMove, Match, Outcome
-from aria_dvc.games.parsing import cut, utterance
+from aria_dvc.games.parsing import MAX_DECIMALS, cut, utterance
 
 ROLES = ("alice", "bob")
 LONGEST_TOLD_HORIZON = 20
@@ -224,7 +224,8 @@ def number_text(value: Fraction) -> str:
     """An amount as players write it: 1,500 or 33.25."""
     if value.denominator == 1:
         return f"{value.numerator:,}"
-    return f"{float(value):,.4f}".rstrip("0")
+    whole, decimals = divmod(round(value * 10**MAX_DECIMALS), 10**MAX_DECIMALS)
+    return f"{whole:,}.{decimals:0{MAX_DECIMALS}}".rstrip("0")
 
 
 def percent_text(discount: float) -> str:

@@ -25,7 +25,7 @@ from aria_dvc.games.alternating import (
     percent_text,
 )
 from aria_dvc.games.base import Config, Game, IllegalMove
-from aria_dvc.games.parsing import Amount, Sentence
+from aria_dvc.games.parsing import MAX_DECIMALS, Amount, Sentence
 
 DISCOUNTS = (0.8, 0.9, 0.95, 1.0)
 SUMS = (100, 10_000, 1_000_000)
@@ -105,7 +105,7 @@ class Bargaining(Game):
     environment = None
 
     def grids(self) -> Mapping[str, Sequence[Config]]:
-        """`glee48` (the default): 48 configurations; `glee_full`: also horizon, information, talk."""
+        """`glee48` (the default); `glee_full` also varies horizon, information and messages."""
         small = [
             complete(self.name, {"money": m, "delta_a": a, "delta_b": b}, RANGES)
             for a, b, m in product(DISCOUNTS, DISCOUNTS, SUMS)
@@ -172,12 +172,14 @@ def read(text: str, role: str, money: Fraction, standing: Fraction | None) -> Mo
     parts = parsing.sentences(marked)
     decided = parsing.decisions(parts)
     shares = _offered(parts, role, amounts, money)
-    gains = standing is not None and {standing, money - standing, money}
-    named = {amounts[i].of(money) for i in decided.amounts}
     if decided.accept + decided.reject > 1:
         raise IllegalMove("contradiction", "Either accept or reject, not both.")
     if decided.accept:
-        if gains and (not named <= gains or not shares <= {standing}):
+        named = {amounts[i].of(money) for i in decided.amounts}
+        restated = shares | _restated(parts, role, amounts, money)
+        if standing is not None and (
+            not restated <= {standing} or not named <= {standing, money - standing, money}
+        ):
             raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
         return Move("accept")
     if shares:
@@ -191,17 +193,17 @@ def read(text: str, role: str, money: Fraction, standing: Fraction | None) -> Mo
 
 def _read_json(fields: dict[str, Any], money: Fraction) -> Move:
     gains = [fields[key] for key in ("alice_gain", "bob_gain") if key in fields]
-    if "decision" in fields:
-        if gains:
-            raise IllegalMove("accept_and_offer", "Either decide or make an offer.")
-        kind = parsing.json_decision(fields["decision"])
-        if kind == "outside":
-            raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')
-        return Move("accept" if kind == "accept" else "reject")
+    decision = parsing.json_decision(fields["decision"]) if "decision" in fields else None
+    if decision == "outside":
+        raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')
+    if decision == "accept" and gains:
+        raise IllegalMove("accept_and_offer", "Either accept or make an offer.")
+    if decision and not gains:
+        return Move(decision)
     if len(gains) < 2 or not all(isinstance(gain, Fraction) for gain in gains):
         raise IllegalMove("bad_json", "A JSON offer has the numbers alice_gain and bob_gain.")
     _check_sum(gains[0], gains[1], money)
-    return Move("offer", gains[0])
+    return Move("offer", _one_offer({gains[0]}, money))
 
 
 def _one_offer(shares: set[Fraction], money: Fraction) -> Fraction:
@@ -209,6 +211,8 @@ def _one_offer(shares: set[Fraction], money: Fraction) -> Fraction:
         raise IllegalMove("ambiguous_offer", "Make exactly one offer.")
     share = shares.pop()
     _check_sum(share, money - share, money)
+    if (share * 10**MAX_DECIMALS).denominator != 1:
+        raise IllegalMove("absurd_number", f"Use at most {MAX_DECIMALS} decimals.")
     return share
 
 
@@ -235,6 +239,18 @@ def _offered(
     return shares
 
 
+def _restated(
+    parts: list[Sentence], role: str, amounts: list[Amount], money: Fraction
+) -> set[Fraction]:
+    """Alice's gains in everything said about a division, be it offered, quoted or accepted."""
+    return {
+        alice
+        for sentence in parts
+        for segment in sentence.segments
+        for alice, _ in _segment_gains(segment, role, amounts, money)
+    }
+
+
 def _segment_gains(
     segment: str, role: str, amounts: list[Amount], money: Fraction
 ) -> set[tuple[Fraction, Fraction]]:
@@ -245,9 +261,9 @@ def _segment_gains(
             raise IllegalMove("unclear_offer", "Say what Alice gets and what Bob gets.")
         alice, bob = amounts[int(match["alice"])], amounts[int(match["bob"])]
         percent = alice.percent or bob.percent
-        pair = [Amount(side.value, percent).of(money) for side in (alice, bob)]
-        _check_sum(*pair, money)
-        gains.add((pair[0], pair[1]))
+        first, second = (Amount(side.value, percent).of(money) for side in (alice, bob))
+        _check_sum(first, second, money)
+        gains.add((first, second))
     for who, amount in _bound(segment, role):
         value = amounts[amount].of(money)
         gains.add((value, money - value) if who == "alice" else (money - value, value))
@@ -296,4 +312,4 @@ def _check_pairs(sentence: Sentence, role: str, amounts: list[Amount], money: Fr
             for who, amount in _bound(segment, role):
                 gains[who].add(amounts[amount].of(money))
     if len(gains["alice"]) == len(gains["bob"]) == 1:
-        _check_sum(*gains["alice"], *gains["bob"], money)
+        _check_sum(gains["alice"].pop(), gains["bob"].pop(), money)

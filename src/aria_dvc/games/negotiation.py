@@ -110,7 +110,7 @@ class Negotiation(Game):
     environment = None
 
     def grids(self) -> Mapping[str, Sequence[Config]]:
-        """`glee48` (the default): 48 configurations; `glee_full`: also horizon, information, talk."""
+        """`glee48` (the default); `glee_full` also varies horizon, information and messages."""
         small = [
             complete(self.name, {"seller_value": s, "buyer_value": b, "scale": m}, RANGES)
             for s, b, m in product(FACTORS, FACTORS, SCALES)
@@ -138,8 +138,8 @@ class Negotiation(Game):
 # --- parser ---------------------------------------------------------------------------------------
 
 _CUE = re.compile(
-    r"\b(?:propose|offer|suggest|price|sell|buy|pay|ask|asking|counter|counteroffer|bid|charge"
-    r"|settle|deal|trade|take)\b"
+    r"\b(?:(?:propos|offer|suggest|sell|buy|pay|ask|counter|bid|charg|settl|tak)(?:e|ing)?"
+    r"|price|counteroffer|deal|trade)\b"
 )
 _BARE = re.compile(
     r"(?:(?:ok|well|then|no|only|just|at|for|make it|please|now) )*<\d+>"
@@ -168,7 +168,7 @@ def read(text: str, highest: Fraction, standing: Fraction | None) -> Move:
     if decided.accept + decided.reject + decided.outside > 1:
         raise IllegalMove("contradiction", "Make one move: accept, reject or deal with John.")
     if decided.accept:
-        named = {amounts[i].value for i in decided.amounts} | prices
+        named = {amounts[i].value for i in decided.amounts} | prices | _quoted(parts, amounts)
         if standing is not None and not named <= {standing}:
             raise IllegalMove("accept_and_offer", "Either accept the last price or offer another.")
         return Move("accept")
@@ -187,10 +187,11 @@ def read(text: str, highest: Fraction, standing: Fraction | None) -> Move:
 
 def _read_json(fields: dict[str, Any], highest: Fraction) -> Move:
     prices = [fields[key] for key in ("price", "product_price") if key in fields]
-    if "decision" in fields:
-        if prices:
-            raise IllegalMove("accept_and_offer", "Either decide or offer a price.")
-        return Move(parsing.json_decision(fields["decision"]))
+    decision = parsing.json_decision(fields["decision"]) if "decision" in fields else None
+    if decision in ("accept", "outside") and prices:
+        raise IllegalMove("accept_and_offer", "Either decide or offer a price.")
+    if decision and not prices:
+        return Move(decision)
     if len(prices) != 1 or not isinstance(prices[0], Fraction):
         raise IllegalMove("bad_json", "A JSON offer has one number, price.")
     return Move("offer", _one_price(set(prices), highest))
@@ -215,6 +216,18 @@ def _offered(parts: list[Sentence], amounts: list[Amount]) -> set[Fraction]:
                 _refuse_unclear(sentence, segment)
                 prices |= {amounts[i].value for i in found}
     return prices
+
+
+def _quoted(parts: list[Sentence], amounts: list[Amount]) -> set[Fraction]:
+    """The prices in what the text says about earlier offers."""
+    return {
+        amounts[i].value
+        for sentence in parts
+        for segment in sentence.segments
+        if parsing.REFERENCE.search(segment)
+        for i in parsing.positions(segment)
+        if not amounts[i].percent
+    }
 
 
 def _offers(segment: str) -> bool:

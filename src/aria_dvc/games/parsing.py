@@ -12,11 +12,11 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from aria_dvc.games.base import IllegalMove
 
-MAX_RAW_CHARS = 20_000
+MAX_RAW_CHARS = 4_000
 """Longer texts are cut here before anything looks at them."""
 MAX_CHARS = 1_000
 """A longer utterance is refused: a cut could turn a condition into an acceptance."""
@@ -88,7 +88,7 @@ _PLAIN = [
     for pattern, replacement in (
         (r"[’‘`´]", "'"),
         (r"[“”«»]", '"'),
-        (r"[*_#]", " "),
+        (r"[*_#<>]", " "),
         (r'^\s*"([^"]*)"\s*$', r"\1"),
         (r'"[^"]*"', " quotation "),
         (r"\bcan'?t\b|\bcannot\b", "can not"),
@@ -109,7 +109,7 @@ _PLAIN = [
 ]
 _SENTENCE = re.compile(r"[^.!?;]*(?:[.!?;](?!\s|$)[^.!?;]*)*[.!?;]*")
 _SEGMENT = re.compile(
-    r",(?!\d)\s*| - | (?:but|however|so|because|instead|therefore|while) "
+    r",(?!\d)\s*|(?<!>) - | - (?!<)| (?:but|however|so|because|instead|therefore|while) "
     r"| and (?=(?:i |we |would |will |like to |want to |now )*(?:propose|offer|suggest|counter)\b)"
 )
 
@@ -147,7 +147,7 @@ def sentences(plain_text: str) -> list[Sentence]:
 # --- amounts ----------------------------------------------------------------------------------
 
 _NUMBER = re.compile(
-    r"(?P<sign>(?:(?<=\s)|^)[-−]\s?)?(?P<currency>[$€£]\s?)?(?P<minus>[-−])?"
+    r"(?P<sign>(?:(?<=\s)|^)[-−])?(?:[$€£]\s?(?P<minus>[-−])?)?"
     r"(?<![\w.])(?P<body>[0-9][0-9.,]*[0-9]|[0-9])(?P<tail>[a-z0-9]*)"
     r"(?P<unit> ?(?:%|percent\b|per cent\b|thousand\b|million\b))?(?P<word> ?(?:dollars?|usd|\$))?"
 )
@@ -175,6 +175,8 @@ def mark_amounts(plain_text: str) -> tuple[str, list[Amount]]:
     Raises:
         IllegalMove: a number is negative, too long or not a number in plain digits.
     """
+    if any(char.isnumeric() and not char.isascii() for char in plain_text):
+        raise IllegalMove("absurd_number", "Write amounts in plain digits, such as 1,500.")
     amounts: list[Amount] = []
 
     def mark(match: re.Match[str]) -> str:
@@ -243,7 +245,8 @@ def json_move(text: str, allowed: Iterable[str]) -> dict[str, Any] | None:
     return dict(pairs)
 
 
-_DECISIONS = {
+Decision = Literal["accept", "reject", "outside"]
+_DECISIONS: dict[str, Decision] = {
     "accept": "accept",
     "acceptoffer": "accept",
     "reject": "reject",
@@ -253,8 +256,8 @@ _DECISIONS = {
 }
 
 
-def json_decision(value: Any) -> str:
-    """ "accept", "reject" or "outside".
+def json_decision(value: Any) -> Decision:
+    """What the `decision` of a JSON move means.
 
     Raises:
         IllegalMove: another value.
@@ -294,8 +297,11 @@ _REST = (
 )
 _ACCEPT = re.compile(
     rf"{_FILLER}(?:(?:i|we) {_READY}(?:accept|agree)(?P<rest>{_REST})|accept|accepted|agreed"
-    r"|(?:it is |that is |you have |you have got |we have |we have got )?(?:a )?deal|done deal"
-    r"|offer accepted)(?: (?:alice|bob|then|thanks|thank you))*"
+    r"|done deal|offer accepted)(?: (?:alice|bob|then|thanks|thank you))*"
+)
+_DEAL = re.compile(
+    r"(?:(?:ok|okay|yes|fine|alright|all right|then|so) )*(?:(?:it|that) is a |"
+    r"(?:you|we) have (?:got )?a )?deal(?: (?:alice|bob|then|thanks|thank you))*"
 )
 _REFUSAL = r"(?:(?:can|could|do|will|would|must|am) not (?:\w+ )?(?:accept|agree|take))"
 _REJECT = re.compile(
@@ -305,6 +311,7 @@ _REJECT = re.compile(
     r"(?: (?:alice|bob|then|thanks|thank you))*"
 )
 _WOULD_ACCEPT = re.compile(r"\b(?:i|we)\b.*\b(?:accept|agree|acceptable)\b")
+_JOHN = re.compile(r"\b(?:john|outside option)\b")
 _OUTSIDE = re.compile(
     rf"{_FILLER}(?:i|we) (?:{_READY}|prefer to |choose to |decide to |would rather )"
     r"(?:deal|trade|go|sell|buy|take|choose|use|do business|pick)\b.*"
@@ -336,8 +343,9 @@ def decisions(parts: list[Sentence]) -> Decisions:
             continue
         unsure = bool(CONDITION.search(sentence.text))
         for segment in sentence.segments:
-            if _ACCEPT.fullmatch(segment) and not NEGATION.search(segment):
+            if accepts(segment) and not NEGATION.search(segment):
                 accept = True
+                outside |= bool(_JOHN.search(segment))
                 conditional |= unsure
                 amounts += positions(segment)
             elif _REJECT.fullmatch(segment) and not unsure:
@@ -354,6 +362,11 @@ def decisions(parts: list[Sentence]) -> Decisions:
     return Decisions(accept, reject, outside, conditional, tuple(amounts))
 
 
+def accepts(segment: str) -> bool:
+    """Whether a segment is worded as an acceptance, conditions and negations aside."""
+    return bool(_ACCEPT.fullmatch(segment) or _DEAL.fullmatch(segment))
+
+
 def positions(segment: str) -> list[int]:
     """The positions of the amounts marked in a segment."""
     return [int(number) for number in re.findall(r"<(\d+)>", segment)]
@@ -362,7 +375,7 @@ def positions(segment: str) -> list[int]:
 # --- whose amounts count as an offer --------------------------------------------------------------
 
 REFERENCE = re.compile(
-    r"\b(?:your|his|her|last|previous|earlier|that|this|bob's|alice's) (?:\w+ ){0,2}"
+    r"\b(?:your|his|her|previous|earlier|that|this|bob's|alice's) (?:\w+ ){0,2}"
     r"(?:offer|proposal|split|suggestion|demand|price|bid|counteroffer)\b"
     r"|\b(?:offered|proposed|suggested|asked|demanded|wanted|gave|said)\b"
     r"|\b(?:reject|decline|refuse|turn down|accept|agree|would have)\b"

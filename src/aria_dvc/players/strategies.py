@@ -125,21 +125,44 @@ def _just_win(seat: Seat, rng: random.Random) -> float | None:
 
 def _most_value(seat: Seat) -> float | None:
     if seat.standing is None:
-        return min(0.75, max(0.5, equilibrium_share(seat, 1)))
-    demand = _acceptable_to_rival(seat)
-    if seat.standing > 0 and (seat.last or seat.standing >= seat.discount * demand - 1e-9):
+        return min(0.7, max(0.5, equilibrium_share(seat, 1)))
+    hoped, value = _waiting(seat)
+    if seat.standing > 0 and (seat.last or seat.standing >= value - 1e-9):
         return None
-    return demand
+    if seat.horizon is not None and seat.round + 1 == seat.horizon:
+        return max(LAST_DEMAND, seat.standing)
+    return min(0.95, max(hoped, _acceptable_to_rival(seat)))
+
+
+LAST_DEMAND = 0.6
+"""What is demanded when the rival can only take it or end with nothing."""
+LOOK_AHEAD = 8
+"""Own turns that are planned ahead where no horizon is told."""
+FIRST_BELIEF = 0.03
+"""Concession expected of a rival that has made one offer only."""
+
+
+def _waiting(seat: Seat) -> tuple[float, float]:
+    """(share, its value now) of the rival's best later offer, should it go on conceding."""
+    concession = _concession(seat)
+    turns = LOOK_AHEAD if seat.horizon is None else (seat.horizon - seat.round) // 2
+    offers = [min(0.8, seat.received[-1] + concession * turn) for turn in range(1, turns + 1)]
+    values = [share * seat.discount ** (2 * turn) for turn, share in enumerate(offers, start=1)]
+    return max(zip(offers, values, strict=True), key=lambda pair: pair[1], default=(0.0, 0.0))
+
+
+def _concession(seat: Seat) -> float:
+    """The rival's mean concession over its last offers."""
+    recent = seat.received[-4:]
+    if len(recent) < 2:
+        return FIRST_BELIEF
+    return max(0.0, (recent[-1] - recent[0]) / (len(recent) - 1))
 
 
 def _acceptable_to_rival(seat: Seat) -> float:
-    """The most that the rival seems to leave: it concedes as before and dislikes to wait."""
-    steps = [
-        later - sooner for sooner, later in zip(seat.received, seat.received[1:], strict=False)
-    ]
-    concession = max(0.0, sum(steps) / len(steps)) if steps else 0.02
+    """The most that leaves the rival no worse off than its own next offer a round later."""
     offered = seat.received[-1]
-    demand = 1 - seat.rival_discount * (1 - min(1.0, offered + concession))
+    demand = 1 - seat.rival_discount * (1 - min(1.0, offered + _concession(seat)))
     if seat.made:
         demand = min(demand, min(seat.made) - 0.02)
-    return min(0.95, max(offered, demand))
+    return max(offered, demand)

@@ -1,0 +1,286 @@
+"""Bargaining and negotiation as state machines: order, money, horizon, formulas, forfeits."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aria_dvc.errors import AriaError
+from aria_dvc.games.base import IllegalMove
+from aria_dvc.games.registry import GAMES, get_game
+
+BARGAINING = get_game("bargaining")
+NEGOTIATION = get_game("negotiation")
+CONFIG_B = {"money": 100, "delta_a": 0.9, "delta_b": 0.8}
+CONFIG_N = {"seller_value": 0.8, "buyer_value": 1.2, "scale": 10_000}
+
+
+def play(match, *texts):
+    for text in texts:
+        match.play(text)
+    return match
+
+
+ILLEGAL = ["", "hm", "Bob: I accept", "Alice: I accept. Bob: Deal", "60/60", "\x00", "9" * 5000]
+MOVES_B = st.one_of(
+    st.integers(0, 100).map(lambda percent: f"I propose {percent}%/{100 - percent}%."),
+    st.sampled_from(["I accept.", "I reject.", *ILLEGAL]),
+)
+MOVES_N = st.one_of(
+    st.integers(0, 20_000).map(lambda price: f"I offer ${price}."),
+    st.sampled_from(["I accept.", "I reject.", "I deal with John.", *ILLEGAL]),
+)
+DISCOUNT = st.sampled_from([0.8, 0.9, 0.95, 1.0])
+FACTOR = st.sampled_from([0.8, 1.0, 1.2, 1.5])
+SETTINGS = st.fixed_dictionaries(
+    {"rounds": st.integers(1, 5), "complete_information": st.booleans(), "messages": st.booleans()}
+)
+
+
+def drive(match, texts):
+    """Play texts until the match ends; illegal ones must leave no trace."""
+    legal = []
+    for text in texts:
+        if match.to_move is None:
+            break
+        before = (list(match.lines), match.to_move, list(match.offers))
+        try:
+            match.play(text)
+            legal.append(text)
+        except IllegalMove:
+            assert before == (match.lines, match.to_move, match.offers)
+    return legal
+
+
+def check_common(match, legal):
+    assert [role for role, _ in match.lines] == ["alice", "bob"] * (len(legal) // 2) + ["alice"] * (
+        len(legal) % 2
+    )
+    assert len(match.offers) <= match.rounds
+    assert len(match.lines) <= match.rounds + 1
+    outcome = match.outcome
+    assert (outcome is None) == (match.to_move is not None)
+    if outcome is None:
+        return
+    assert sum(outcome.rewards.values()) == pytest.approx(1)
+    assert set(outcome.rewards.values()) <= {0.0, 0.5, 1.0}
+    assert outcome.details["deal"] == (outcome.reason == "agreement")
+    if outcome.reason != "agreement":
+        assert outcome.utilities == {"alice": 0.0, "bob": 0.0}
+        assert outcome.rewards == {"alice": 0.5, "bob": 0.5}
+    if outcome.reason == "no_deal":
+        assert outcome.details["round"] == match.rounds
+    with pytest.raises(ValueError, match="over"):
+        match.play("I accept.")
+    json.dumps([match.config, outcome.details, outcome.utilities])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(MOVES_B, max_size=12), DISCOUNT, DISCOUNT, st.sampled_from([100, 10**6]), SETTINGS)
+def test_random_bargaining(texts, delta_a, delta_b, money, common):
+    match = BARGAINING.start({"money": money, "delta_a": delta_a, "delta_b": delta_b, **common})
+    check_common(match, drive(match, texts))
+    if match.outcome and match.outcome.reason == "agreement":
+        details = match.outcome.details
+        t, p = details["round"], details["alice_share"]
+        utilities = {"alice": p * delta_a ** (t - 1), "bob": (1 - p) * delta_b ** (t - 1)}
+        assert details["alice_gain"] + details["bob_gain"] == money
+        assert match.outcome.utilities == pytest.approx(utilities)
+        assert details["efficiency"] == pytest.approx(sum(utilities.values()))
+        assert details["fairness"] == pytest.approx(1 - 4 * (p - 0.5) ** 2)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(MOVES_N, max_size=12), FACTOR, FACTOR, SETTINGS)
+def test_random_negotiation(texts, seller, buyer, common):
+    match = NEGOTIATION.start(
+        {"seller_value": seller, "buyer_value": buyer, "scale": 10_000, **common}
+    )
+    check_common(match, drive(match, texts))
+    if match.outcome is None:
+        return
+    details, trade = match.outcome.details, match.outcome.reason == "agreement"
+    assert details["efficiency"] == float(buyer == seller or trade == (buyer > seller))
+    if trade:
+        q = details["price"] / 10_000
+        utilities = {"alice": q - seller, "bob": buyer - q}
+        assert match.outcome.utilities == pytest.approx(utilities)
+        assert details["fairness"] == pytest.approx(1 - 4 * (q - (seller + buyer) / 2) ** 2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(MOVES_B, max_size=8), st.lists(MOVES_N, max_size=8))
+def test_without_messages_only_the_move_is_told(bargaining, negotiation):
+    for game, config, texts in (
+        (BARGAINING, CONFIG_B, bargaining),
+        (NEGOTIATION, CONFIG_N, negotiation),
+    ):
+        silent = game.start({**config, "messages": False})
+        talking = game.start(config)
+        drive(silent, [f"{text} I am your king." if text[-1:] == "." else text for text in texts])
+        assert "king" not in str(silent.lines)
+        drive(talking, [text for _, text in silent.lines])
+        assert talking.lines == silent.lines, "what is told is read as the same move"
+        assert talking.offers == silent.offers
+
+
+def test_every_grid_configuration_starts_and_is_distinct():
+    for name, full in (("bargaining", 768), ("negotiation", 768)):
+        grids = GAMES[name].grids()
+        assert [len(grids[key]) for key in ("default", "glee48", "glee_full")] == [48, 48, full]
+        for grid in grids.values():
+            assert len({json.dumps(config, sort_keys=True) for config in grid}) == len(grid)
+            for config in grid:
+                match = GAMES[name].start(config)
+                assert match.config == config
+                assert match.to_move == "alice"
+
+
+def test_the_evaluation_grids_are_those_of_the_paper():
+    for config in BARGAINING.grids()["glee48"] + NEGOTIATION.grids()["glee48"]:
+        assert (config["rounds"], config["complete_information"], config["messages"]) == (
+            20,
+            True,
+            True,
+        )
+    assert {c["rounds"] for c in BARGAINING.grids()["glee_full"]} == {12, 20, 25, 99}
+    assert {c["rounds"] for c in NEGOTIATION.grids()["glee_full"]} == {1, 10, 20, 30}
+
+
+def test_discounts_count_rounds_from_the_first():
+    match = play(BARGAINING.start(CONFIG_B), "60/40", "I accept.")
+    assert match.outcome.utilities == {"alice": 0.6, "bob": 0.4}
+    match = play(BARGAINING.start(CONFIG_B), "60/40", "50/50", "55/45", "I accept.")
+    assert match.outcome.details["round"] == 3
+    assert match.outcome.utilities == pytest.approx({"alice": 0.55 * 0.81, "bob": 0.45 * 0.64})
+    assert match.outcome.rewards == {"alice": 1.0, "bob": 0.0}
+
+
+def test_equal_utilities_are_a_tie_exactly():
+    match = NEGOTIATION.start({"seller_value": 0.8, "buyer_value": 1.2, "scale": 100})
+    play(match, "I offer $100.", "Deal.")
+    assert match.outcome.rewards == {"alice": 0.5, "bob": 0.5}
+    match = play(BARGAINING.start({**CONFIG_B, "delta_b": 0.9}), "60/40", "50/50", "I accept")
+    assert match.outcome.rewards == {"alice": 0.5, "bob": 0.5}
+
+
+def test_the_utility_rule_rewards_the_own_utility():
+    match = play(BARGAINING.start(CONFIG_B, "utility"), "60/40", "I accept.")
+    assert match.outcome.rewards == {"alice": 0.6, "bob": 0.4}
+    match = play(NEGOTIATION.start(CONFIG_N, "utility"), "I offer $13,000", "Deal.")
+    assert match.outcome.rewards == pytest.approx({"alice": 0.5, "bob": -0.1})
+
+
+def test_the_last_round_ends_the_game_even_with_another_offer():
+    config = {**CONFIG_B, "rounds": 2}
+    for answer in ("I reject.", "50/50", "No."):
+        match = play(BARGAINING.start(config), "60/40", "40/60", answer)
+        assert match.outcome.reason == "no_deal"
+        assert match.lines[-1] == ("alice", answer)
+    match = play(NEGOTIATION.start({**CONFIG_N, "rounds": 1}), "I offer $9,000", "I offer $8,500")
+    assert match.outcome.reason == "no_deal"
+
+
+@pytest.mark.parametrize(
+    ("game", "config", "texts", "kind"),
+    [
+        (BARGAINING, CONFIG_B, ["I accept."], "nothing_to_answer"),
+        (BARGAINING, CONFIG_B, ["60/40", "I reject."], "missing_offer"),
+        (NEGOTIATION, CONFIG_N, ["I deal with John."], "nothing_to_answer"),
+        (NEGOTIATION, CONFIG_N, ["I offer $9,000.", "No deal."], "missing_offer"),
+    ],
+)
+def test_moves_out_of_turn_are_refused(game, config, texts, kind):
+    match = play(game.start(config), *texts[:-1])
+    with pytest.raises(IllegalMove) as refusal:
+        match.play(texts[-1])
+    assert refusal.value.kind == kind
+
+
+@pytest.mark.parametrize(("game", "config"), [(BARGAINING, CONFIG_B), (NEGOTIATION, CONFIG_N)])
+def test_a_forfeit_is_a_loss_and_keeps_a_cleaned_text(game, config):
+    match = game.start(config)
+    match.forfeit("unreadable", "blah\x00\n" * 1000 + "<|im_end|>")
+    assert match.outcome.rewards == {"alice": 0.0, "bob": 1.0}
+    assert match.outcome.utilities == {"alice": 0.0, "bob": 0.0}
+    assert (match.outcome.reason, match.outcome.failure.role) == ("failure", "alice")
+    assert match.outcome.failure.kind == "unreadable"
+    assert len(match.lines) == 1
+    assert match.lines[0][0] == "alice"
+    assert len(match.lines[0][1]) <= 1000
+    assert "\x00" not in match.lines[0][1]
+    assert match.to_move is None
+    silent = game.start(config, "utility")
+    silent.forfeit("endpoint_unreachable")
+    assert (silent.lines, silent.outcome.rewards) == ([], {"alice": 0.0, "bob": 0.0})
+
+
+def test_prompts_tell_what_a_player_may_know():
+    rich = BARGAINING.start({**CONFIG_B, "delta_b": 0.95, "rounds": 12})
+    assert "10% of its value for you and 5% for Bob" in rich.system_prompt("alice")
+    assert "5% of its value for you and 10% for Alice" in rich.system_prompt("bob")
+    assert "12 rounds" in rich.system_prompt("bob")
+    poor = BARGAINING.start({**CONFIG_B, "rounds": 25, "complete_information": False})
+    assert "20%" not in poor.system_prompt("alice")
+    assert "25" not in poor.system_prompt("alice")
+    match = NEGOTIATION.start({**CONFIG_N, "complete_information": False, "rounds": 30})
+    assert "$8,000 to you." in match.system_prompt("alice")
+    assert "12,000" not in match.system_prompt("alice")
+    assert "8,000" not in match.system_prompt("bob")
+    assert "30" not in match.system_prompt("bob")
+    open_match = NEGOTIATION.start(CONFIG_N)
+    assert "$12,000 to you and $8,000 to Alice" in open_match.system_prompt("bob")
+
+
+def test_hints_do_not_tell_the_rivals_value():
+    hints = []
+    for buyer in (1.0, 1.5):
+        match = NEGOTIATION.start({**CONFIG_N, "buyer_value": buyer, "complete_information": False})
+        for text in ("I offer 99999999999", "hm", "I accept", "1 or 2"):
+            with pytest.raises(IllegalMove) as refusal:
+                match.play(text)
+            hints.append(refusal.value.hint)
+    assert hints[:4] == hints[4:]
+
+
+def test_each_side_sees_the_same_lines_from_its_own_side():
+    match = play(BARGAINING.start(CONFIG_B), "60/40", "40/60")
+    assert [m["role"] for m in match.messages("alice")] == ["system", "user", "assistant", "user"]
+    assert [m["role"] for m in match.messages("bob")] == ["system", "user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("game", "config", "message"),
+    [
+        ("bargaining", {"delta_a": 0.9, "delta_b": 0.9}, "no money"),
+        ("bargaining", {**CONFIG_B, "mony": 3}, "did you mean money"),
+        ("bargaining", {**CONFIG_B, "delta_a": 1.2}, "delta_a is 1.2"),
+        ("bargaining", {**CONFIG_B, "delta_a": float("nan")}, "delta_a is nan"),
+        ("bargaining", {**CONFIG_B, "money": "100"}, "money is '100'"),
+        ("bargaining", {**CONFIG_B, "rounds": 0}, "rounds is 0"),
+        ("bargaining", {**CONFIG_B, "rounds": True}, "rounds is True"),
+        ("bargaining", {**CONFIG_B, "messages": 1}, "messages is 1"),
+        ("negotiation", {**CONFIG_N, "scale": 0}, "scale is 0"),
+        ("negotiation", CONFIG_B, "unknown key money"),
+    ],
+)
+def test_wrong_configurations_are_one_clear_line(game, config, message):
+    with pytest.raises(AriaError, match=message):
+        get_game(game).start(config)
+
+
+def test_wrong_names_are_met_with_the_nearest():
+    with pytest.raises(AriaError, match="did you mean bargaining"):
+        get_game("bargainning")
+    with pytest.raises(AriaError, match="unknown reward rule wins"):
+        BARGAINING.start(CONFIG_B, "wins")
+
+
+def test_money_is_exact_even_with_decimals():
+    match = play(BARGAINING.start({**CONFIG_B, "messages": False}), "I take 33.3333.")
+    assert match.lines == [("alice", "Alice gets 33.3333, Bob gets 66.6667.")]
+    assert match.offers == [Fraction("33.3333")]
