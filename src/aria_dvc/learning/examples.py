@@ -1,0 +1,253 @@
+"""Dialogues as training sequences: one per episode and acting role, every turn of it at once.
+
+The textbook sums log pi(a_t | h_t) turn by turn and so encodes the same history again at every
+turn. A causal model sees h_t when it reads position t of the whole dialogue, so one sequence
+serves all turns, each token carrying the index of the action that it belongs to. The token ids
+come from the renderer that the players sample with, segment by segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aria_dvc.chat import Line, Message, Renderer, view
+from aria_dvc.errors import AriaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NO_ACTION = -1
+Key = tuple[str, str, int]  # (game, episode_id, position): one action
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """One role's dialogue, or a window of it.
+
+    input_ids: (L,) int64 token ids.
+    action: (L,) int32, the index into `keys` of the action that a token belongs to, end-of-turn
+        token included; -1 for everything else and for actions that another window trains.
+    keys: (A,) the actions, in the order of the dialogue.
+    """
+
+    game: str
+    episode_id: str
+    role: str
+    input_ids: np.ndarray
+    action: np.ndarray
+    keys: tuple[Key, ...]
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+@dataclass(slots=True)
+class Examples:
+    """Training sequences and what truncation did to them.
+
+    cut: actions whose history was cut to its most recent turns; dropped: actions that are
+    themselves longer than the limit.
+    """
+
+    items: list[Example]
+    cut: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GameFrames:
+    """The tables of one game (see records/tables.py; rewards: data/rewards/<game>.parquet)."""
+
+    game: str
+    turns: pd.DataFrame
+    episodes: pd.DataFrame
+    rewards: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """What one role saw and said. positions: (A,) place in the dialogue of each of its messages.
+
+    Consecutive utterances of one side are one message; its action is the last of them.
+    """
+
+    game: str
+    episode_id: str
+    role: str
+    messages: list[Message]
+    positions: list[int] = field(default_factory=list)
+
+
+def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]:
+    """The dialogues of every acting role, in the order of `turns`.
+
+    Args:
+        turns: rows in dialogue order (see records/tables.py).
+        episodes: system prompt per (episode_id, role); a missing one counts as empty.
+    """
+    prompts = {
+        (row.episode_id, row.role): row.system_prompt or ""
+        for row in episodes[["episode_id", "role", "system_prompt"]].itertuples(index=False)
+    }
+    for episode_id, rows in turns.groupby("episode_id", sort=False):
+        lines: list[Line] = list(zip(rows["role"], rows["text"], strict=True))
+        for role in dict.fromkeys(rows.loc[rows["is_action"], "role"]):
+            messages = view(lines, role, prompts.get((episode_id, role), ""))
+            yield Dialogue(
+                game=str(rows["game"].iloc[0]),
+                episode_id=str(episode_id),
+                role=str(role),
+                messages=messages,
+                positions=_last_positions(lines, role),
+            )
+
+
+def _last_positions(lines: Sequence[Line], role: str) -> list[int]:
+    """Positions of the lines by `role` that are not followed by another of its lines."""
+    speakers = [speaker for speaker, _ in lines] + [None]
+    return [i for i in range(len(lines)) if speakers[i] == role != speakers[i + 1]]
+
+
+def build_examples(
+    found: Iterator[Dialogue] | Sequence[Dialogue], renderer: Renderer, max_tokens: int
+) -> Examples:
+    """Tokenise dialogues; split those longer than `max_tokens` into windows.
+
+    Every action is trained exactly once. While the dialogue fits, its history is complete. After
+    that a window starts with the system prompt and the most recent whole exchanges, leaves room
+    for about as many new tokens as it repeats, and trains only the new actions: what they see is
+    a chat that a player with the same limit could be given, never half an utterance.
+
+    Raises:
+        AriaError: no action fits into `max_tokens`.
+    """
+    result = Examples([])
+    actions = 0
+    for dialogue in found:
+        actions += len(dialogue.positions)
+        _add_windows(dialogue, renderer, max_tokens, result)
+    if actions and not result.items:
+        raise AriaError(
+            f"none of {actions} actions fits into max_tokens: {max_tokens}: raise it above the "
+            "length of the system prompt and one exchange"
+        )
+    return result
+
+
+def _add_windows(dialogue: Dialogue, renderer: Renderer, max_tokens: int, result: Examples) -> None:
+    done = 0  # actions placed so far
+    whole = _encode(dialogue, renderer, 0)
+    while done < len(dialogue.positions):
+        start = 0 if done == 0 else _window_start(dialogue, renderer, max_tokens, done)
+        ids, action = whole if start == 0 else _encode(dialogue, renderer, start)
+        last = _last_fitting(action, max_tokens)
+        if last < done:
+            result.dropped += 1
+            done += 1
+            continue
+        result.items.append(_example(dialogue, ids, action, done, last))
+        result.cut += (last + 1 - done) if start else 0
+        done = last + 1
+
+
+def _encode(dialogue: Dialogue, renderer: Renderer, start: int) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids and action indices of the system prompt and the messages from `start` on."""
+    head = 1 if dialogue.messages[0]["role"] == "system" else 0
+    messages = dialogue.messages[:head] + dialogue.messages[max(head, start) :]
+    skipped = sum(m["role"] == "assistant" for m in dialogue.messages[head : max(head, start)])
+    ids: list[int] = []
+    action: list[int] = []
+    index = skipped
+    for text, is_action in renderer.segments(messages):
+        tokens = renderer.encode(text)
+        ids += tokens
+        action += [index if is_action else NO_ACTION] * len(tokens)
+        index += is_action
+    return np.array(ids, dtype=np.int64), np.array(action, dtype=np.int32)
+
+
+def _last_fitting(action: np.ndarray, max_tokens: int) -> int:
+    """Index of the last action whose final token lies within `max_tokens`; -1 if none does."""
+    inside = action[:max_tokens].max(initial=NO_ACTION)
+    if len(action) > max_tokens and action[max_tokens] == inside:
+        inside -= 1
+    return int(inside)
+
+
+def _window_start(dialogue: Dialogue, renderer: Renderer, max_tokens: int, first: int) -> int:
+    """First message of a window in which action `first` ends near the middle, or fits at all."""
+    starts = [i for i, m in enumerate(dialogue.messages) if m["role"] == "user"]
+    ends = [i for i, m in enumerate(dialogue.messages) if m["role"] == "assistant"]
+    candidates = [i for i in starts if 0 < i < ends[first]]
+    head = candidates[-1]
+    for candidate in reversed(candidates):
+        _, action = _encode(dialogue, renderer, candidate)
+        if np.flatnonzero(action == first)[-1] >= max_tokens // 2:
+            break
+        head = candidate
+    return head
+
+
+def _example(
+    dialogue: Dialogue, ids: np.ndarray, action: np.ndarray, first: int, last: int
+) -> Example:
+    """Actions first..last as an example; nothing after the last one is kept."""
+    end = int(np.flatnonzero(action == last)[-1]) + 1
+    kept = np.where(action[:end] >= first, action[:end] - first, NO_ACTION).astype(np.int32)
+    keys = [(dialogue.game, dialogue.episode_id, p) for p in dialogue.positions[first : last + 1]]
+    return Example(dialogue.game, dialogue.episode_id, dialogue.role, ids[:end], kept, tuple(keys))
+
+
+def with_values(
+    examples: Sequence[Example], values: Mapping[Key, float], keep_zero: bool = False
+) -> list[tuple[Example, np.ndarray]]:
+    """Pair each example with its actions' values, (A,) float32, NaN where there is none.
+
+    An action without a value, and (unless `keep_zero`) one of value 0, trains nothing: the
+    example ends after its last action that does, and is left out if there is none.
+    """
+    paired = []
+    for example in examples:
+        weight = np.array([values.get(key, np.nan) for key in example.keys], dtype=np.float32)
+        live = ~np.isnan(weight) & (keep_zero | (weight != 0.0))
+        if live.any():
+            last = int(np.flatnonzero(live)[-1])
+            paired.append((_until(example, last), weight[: last + 1]))
+    return paired
+
+
+def _until(example: Example, last: int) -> Example:
+    """`example` without what follows its action `last`."""
+    end = int(np.flatnonzero(example.action == last)[-1]) + 1
+    return Example(
+        example.game,
+        example.episode_id,
+        example.role,
+        example.input_ids[:end],
+        example.action[:end],
+        example.keys[: last + 1],
+    )
+
+
+def frames_examples(frames: Sequence[GameFrames], renderer: Renderer, max_tokens: int) -> Examples:
+    """The examples of several games' tables, one game after the other."""
+    found: list[Dialogue] = []
+    for game in frames:
+        found += dialogues(game.turns, game.episodes)
+    return build_examples(found, renderer, max_tokens)
+
+
+def digest(paired: Sequence[tuple[Example, np.ndarray]]) -> Any:
+    """A hash object over ids, actions and values: equal inputs train equal models."""
+    import hashlib
+
+    state = hashlib.sha256()
+    for example, values in paired:
+        state.update(repr((example.game, example.episode_id, example.role)).encode())
+        for array in (example.input_ids, example.action, values):
+            state.update(np.ascontiguousarray(array).tobytes())
+    return state

@@ -1,0 +1,225 @@
+"""The policy: offline REINFORCE on whole dialogues, with LoRA or on all weights (sec. 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from aria_dvc.chat import Renderer
+from aria_dvc.files import write_json
+from aria_dvc.learning.advantages import advantages, policy_weights
+from aria_dvc.learning.batches import Paired, global_batches
+from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.examples import (
+    Examples,
+    GameFrames,
+    digest,
+    frames_examples,
+    with_values,
+)
+from aria_dvc.learning.gradients import gradient_variance_ratio
+from aria_dvc.learning.models import add_lora, load_model, load_tokenizer, uses_bfloat16
+from aria_dvc.learning.objective import (
+    ReferenceLogits,
+    adapter_off,
+    frozen_copy,
+    kl_to,
+    policy_collate,
+    selected_logits,
+    weighted_nll,
+)
+from aria_dvc.learning.trainer import (
+    FitSettings,
+    MicroBatchTrainer,
+    Progress,
+    final_loss,
+    fit,
+    make_deterministic,
+    save,
+    write_history,
+)
+
+if TYPE_CHECKING:
+    from aria_dvc.params import PolicyParams
+
+STAGE = "policy"
+
+
+class PolicyTrainer(MicroBatchTrainer):
+    """Maximises sum over t of log pi(a_t | h_t) A_t, minus kl * KL(pi || base)."""
+
+    def __init__(
+        self, *args: Any, kl: float = 0.0, reference: ReferenceLogits | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.kl = kl
+        self.reference = reference
+
+    def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        logits = selected_logits(model, inputs)
+        loss = weighted_nll(logits, inputs)
+        if self.kl > 0 and self.reference is not None:
+            base = self.reference(model, inputs)
+            loss = loss + self.kl * kl_to(base, logits, inputs["count"])
+        return loss
+
+
+@dataclass
+class PolicyRun:
+    """One offline training: its inputs, and what they were turned into."""
+
+    params: PolicyParams
+    frames: Sequence[GameFrames]
+    base_dir: Path
+    seed: int
+    trust_remote_code: bool
+    tokenizer: Any
+    examples: Examples
+    data: list[Paired]
+
+    def key(self) -> str:
+        settings = {"params": self.params.model_dump(exclude={"online"}), "seed": self.seed}
+        return run_key(digest(self.data).hexdigest(), self.base_dir, settings)
+
+    def model(self) -> Any:
+        """The base model with fresh adapters, or all of it trainable."""
+        model = load_model(self.base_dir, trust_remote_code=self.trust_remote_code)
+        if self.params.lora is None:
+            return model
+        model = add_lora(model, self.params.lora, STAGE)
+        set_portable_base(model, self.base_dir)
+        return model
+
+    def reference(self) -> ReferenceLogits | None:
+        if self.params.kl == 0:
+            return None
+        if self.params.lora is not None:
+            return adapter_off
+        return frozen_copy(load_model(self.base_dir, trust_remote_code=self.trust_remote_code))
+
+    def fit(self, model: Any, run: RunFolder, progress: Progress | None) -> MicroBatchTrainer:
+        params = self.params
+        settings = FitSettings(
+            learning_rate=params.learning_rate,
+            seed=self.seed,
+            precision=params.precision,
+            tokens_per_batch=params.tokens_per_batch,
+            checkpoint_every=params.checkpoint_every,
+        )
+        return fit(
+            PolicyTrainer,
+            model,
+            self.data,
+            global_batches(len(self.data), params.batch_size, params.epochs, self.seed),
+            policy_collate(self.tokenizer.pad_token_id, keep_zero=params.kl > 0),
+            run.path,
+            settings,
+            progress=progress,
+            resume=run.last_checkpoint(),
+            kl=params.kl,
+            reference=self.reference(),
+        )
+
+    def variance_ratio(self, model: Any) -> float:
+        """`policy.gradient_variance_ratio`: aggregated over discounted credit; NaN if skipped."""
+        params = self.params
+        if not params.gradient_batches:
+            return float("nan")
+        aggregated, discounted = (
+            {k: v for game in self.frames for k, v in advantages(game, c, params.advantage).items()}
+            for c in ("aggregated", "discounted")
+        )
+        return gradient_variance_ratio(
+            model,
+            self.examples.items,
+            (aggregated, discounted),
+            policy_collate(self.tokenizer.pad_token_id, keep_zero=True),
+            batches=params.gradient_batches,
+            seed=self.seed,
+            bfloat16=uses_bfloat16(params.precision),
+        )
+
+    def sizes(self) -> dict[str, int]:
+        return {
+            "sequences": len(self.data),
+            "actions": sum(len(example.keys) for example, _ in self.data),
+            "tokens": sum(len(example) for example, _ in self.data),
+            "actions_cut": self.examples.cut,
+            "actions_dropped": self.examples.dropped,
+        }
+
+
+def set_portable_base(model: Any, base_dir: str | Path) -> None:
+    """Name the base in the adapter's config relative to the repository, never absolutely."""
+    path = Path(base_dir)
+    if path.is_absolute():
+        inside = path.is_relative_to(Path.cwd())
+        path = path.relative_to(Path.cwd()) if inside else Path(path.name)
+    for config in model.peft_config.values():
+        config.base_model_name_or_path = path.as_posix()
+
+
+def train_policy(
+    params: PolicyParams,
+    frames: Sequence[GameFrames],
+    base_dir: str | Path,
+    out_dir: str | Path,
+    *,
+    seed: int,
+    cache: Path = CACHE,
+    trust_remote_code: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Train a policy on the credit of the games' actions and write it to `out_dir`.
+
+    `out_dir` gets the LoRA adapter (or the whole model), `metrics.json` and `history.csv`
+    (step, loss). A run that was killed goes on from its last checkpoint; one with the same inputs
+    as a finished one is copied. If every advantage is 0 the gradient is too: the policy is the
+    base model, and `steps` is 0.
+
+    Returns:
+        The metrics: final_loss, steps, sequences, actions, tokens, actions_cut (trained with a
+        shortened history), actions_dropped (too long), gradient_variance_ratio.
+
+    Raises:
+        AriaError: nothing to train on, a NaN, a full disk, out of memory.
+    """
+    tokenizer = load_tokenizer(base_dir, trust_remote_code=trust_remote_code)
+    examples = frames_examples(frames, Renderer(tokenizer), params.max_tokens)
+    data = with_values(examples.items, policy_weights(frames, params), keep_zero=params.kl > 0)
+    task = PolicyRun(
+        params, frames, Path(base_dir), seed, trust_remote_code, tokenizer, examples, data
+    )
+    run = RunFolder(STAGE, task.key(), cache)
+    if not run.result.is_dir():
+        with training_errors(STAGE):
+            _train(task, run, progress)
+    return deliver(run, out_dir)
+
+
+def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
+    """Train and leave the result in the run's folder."""
+    make_deterministic(task.seed)
+    model = task.model()
+    ratio = task.variance_ratio(model)
+    if not task.data:
+        with run.writing() as folder:
+            model.save_pretrained(str(folder))
+            write_json(folder / "metrics.json", {"steps": 0, "final_loss": 0.0, **task.sizes()})
+        return
+    make_deterministic(task.seed)
+    trainer = task.fit(model, run, progress)
+    with run.writing() as folder:
+        save(trainer, folder)
+        write_history(trainer, folder)
+        metrics = {
+            "final_loss": final_loss(trainer),
+            "steps": trainer.state.global_step,
+            "gradient_variance_ratio": ratio,
+            **task.sizes(),
+        }
+        write_json(folder / "metrics.json", metrics)

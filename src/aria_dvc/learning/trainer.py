@@ -1,0 +1,242 @@
+"""What the policy's and the reward model's trainers share, on top of transformers' Trainer.
+
+Launch on several processes with `accelerate launch --config_file configs/accelerate/X.yaml
+stages/policy.py CATEGORY`: Trainer and accelerate wrap the model for DDP, FSDP or DeepSpeed.
+The data is a fixed list of micro-batches (see batches.py), so samplers have no state to restore.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+from aria_dvc.errors import AriaError
+from aria_dvc.files import write_csv
+from aria_dvc.learning.batches import Collate, MicroBatches, Paired, Plan, make_plan
+from aria_dvc.learning.checkpoints import MarkComplete
+from aria_dvc.learning.models import Precision, uses_bfloat16
+
+Progress = Callable[[int, int], None]
+
+
+class MicroBatchTrainer(Trainer):
+    """A Trainer over `MicroBatches`; subclasses define `batch_loss`.
+
+    The loss of a micro-batch is a *sum* divided by the actions of its global batch, so gradients
+    add up over accumulation steps. Across processes they are averaged by DDP and its kin, hence
+    the factor of the number of processes.
+    """
+
+    loss_is_scaled_for_ga = True
+
+    def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """The micro-batch's share of the global batch's mean loss, a scalar."""
+        raise NotImplementedError
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        loss = self.batch_loss(model, inputs)
+        if not torch.isfinite(loss):
+            raise AriaError(
+                f"the loss became {loss.item()} at step {self.state.global_step + 1}: lower "
+                "learning_rate, or set precision: float32; the last checkpoint is kept"
+            )
+        loss = loss * self.args.world_size
+        return (loss, None) if return_outputs else loss
+
+    def _clip_grad_norm(self, model: Any) -> Any:
+        """Checked before the optimiser moves: no checkpoint ever holds a poisoned weight."""
+        norm = super()._clip_grad_norm(model)
+        if norm is not None and not math.isfinite(float(norm)):
+            raise AriaError(
+                f"the gradient became {float(norm)} at step {self.state.global_step + 1}: lower "
+                "learning_rate, or set precision: float32; the last checkpoint is kept"
+            )
+        return norm
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """How to optimise.
+
+    schedule: "linear" (to 0) or "constant" learning rate; checkpoint_every: steps, None for none.
+    """
+
+    learning_rate: float
+    seed: int
+    precision: Precision
+    tokens_per_batch: int
+    schedule: str = "constant"
+    checkpoint_every: int | None = None
+
+
+def fit(
+    kind: type[MicroBatchTrainer],
+    model: Any,
+    data: Sequence[Paired],
+    batches: Sequence[np.ndarray],
+    collate: Collate,
+    folder: Path,
+    settings: FitSettings,
+    *,
+    progress: Progress | None = None,
+    resume: str | None = None,
+    done: int = 0,
+    **extra: Any,
+) -> MicroBatchTrainer:
+    """Train `model` on `batches` (indices into `data`), one optimiser step each.
+
+    Args:
+        folder: where checkpoints and the live loss curve go.
+        resume: a checkpoint to go on from. If `done` is 0 it stands within these batches,
+            otherwise it ends the `done` steps that came before them.
+        extra: further arguments of the trainer class.
+
+    Returns:
+        The trainer after its last step.
+    """
+    plan = make_plan(data, batches, settings.tokens_per_batch, world()[0])
+    trainer = kind(
+        model=model,
+        args=_arguments(folder, plan, settings, done),
+        train_dataset=MicroBatches(data, plan, collate),
+        data_collator=take_whole,
+        callbacks=[LiveLoss(folder / "live"), MarkComplete()],
+        **extra,
+    )
+    trainer.remove_callback(PrinterCallback)
+    if progress:
+        trainer.add_callback(ReportProgress(progress))
+    trainer.train(resume_from_checkpoint=resume)
+    return trainer
+
+
+def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=1,
+        gradient_accumulation_steps=plan.accumulation,
+        max_steps=done + plan.steps,
+        ignore_data_skip=done > 0,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type=settings.schedule,
+        weight_decay=0.0,
+        max_grad_norm=1.0,
+        seed=settings.seed,
+        bf16=uses_bfloat16(settings.precision),
+        use_cpu=not torch.cuda.is_available(),
+        train_sampling_strategy="sequential",
+        remove_unused_columns=False,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        accelerator_config={"even_batches": False},
+        ddp_find_unused_parameters=False,
+        save_strategy="steps" if settings.checkpoint_every else "no",
+        save_steps=settings.checkpoint_every or 1,
+        save_total_limit=2,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        disable_tqdm=True,
+        report_to=[],
+    )
+
+
+def save(trainer: MicroBatchTrainer, folder: Path) -> None:
+    """Weights as safetensors, gathered from all processes; none of the trainer's own files."""
+    trainer.save_model(str(folder))
+    if trainer.args.should_save:
+        for name in ("training_args.bin", "README.md"):
+            (folder / name).unlink(missing_ok=True)
+
+
+def write_history(trainer: MicroBatchTrainer, folder: Path) -> None:
+    """`history.csv` with the columns step, loss."""
+    write_csv(folder / "history.csv", pd.DataFrame(losses(trainer.state), columns=["step", "loss"]))
+
+
+def final_loss(trainer: MicroBatchTrainer) -> float:
+    """Mean loss of the last tenth of the steps (one at least)."""
+    values = [loss for _, loss in losses(trainer.state)]
+    tail = values[-max(1, len(values) // 10) :]
+    return sum(tail) / len(tail)
+
+
+def take_whole(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """The collator of ready-made micro-batches."""
+    return items[0]
+
+
+class ReportProgress(TrainerCallback):
+    """Tells `progress(done, total)` after every optimiser step."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.progress(state.global_step, state.max_steps)
+
+
+class LiveLoss(TrainerCallback):
+    """The loss curve as it grows, as a DVCLive log: `folder/plots/metrics/loss.tsv`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.live: Any = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not state.is_world_process_zero:
+            return
+        from dvclive import Live
+
+        self.live = Live(str(self.folder), dvcyaml=None, save_dvc_exp=False, report=None)
+        for step, loss in losses(state):  # of the run that is resumed
+            self._log(step, loss)
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.live is not None and "loss" in kwargs["logs"]:
+            self._log(state.global_step, kwargs["logs"]["loss"])
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.live is not None:
+            self.live.end()
+
+    def _log(self, step: int, loss: float) -> None:
+        self.live.step = step
+        self.live.log_metric("loss", loss)
+
+
+def losses(state: Any) -> list[tuple[int, float]]:
+    """(step, loss) of every optimiser step, steps before a resume included."""
+    return [(row["step"], row["loss"]) for row in state.log_history if "loss" in row]
+
+
+def world() -> tuple[int, int]:
+    """(number of processes, this process's rank)."""
+    from accelerate import PartialState
+
+    state = PartialState(cpu=not torch.cuda.is_available())
+    return state.num_processes, state.process_index
+
+
+def make_deterministic(seed: int) -> None:
+    """Seed everything and refuse kernels whose sums depend on timing."""
+    from transformers import set_seed
+
+    set_seed(seed)
+    if not torch.cuda.is_available():
+        torch.use_deterministic_algorithms(True)
