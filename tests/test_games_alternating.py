@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.registry import GAMES, get_game
+from aria_dvc.games.registry import get_game
 
 BARGAINING = get_game("bargaining")
 NEGOTIATION = get_game("negotiation")
@@ -130,12 +130,12 @@ def test_without_messages_only_the_move_is_told(bargaining, negotiation):
 
 def test_every_grid_configuration_starts_and_is_distinct():
     for name, full in (("bargaining", 768), ("negotiation", 768)):
-        grids = GAMES[name].grids()
+        grids = get_game(name).grids()
         assert [len(grids[key]) for key in ("default", "glee48", "glee_full")] == [48, 48, full]
         for grid in grids.values():
             assert len({json.dumps(config, sort_keys=True) for config in grid}) == len(grid)
             for config in grid:
-                match = GAMES[name].start(config)
+                match = get_game(name).start(config)
                 assert match.config == config
                 assert match.to_move == "alice"
 

@@ -283,12 +283,9 @@ def test_unclear_prices_are_refused_by_kind(text, kind):
     assert refusal.value.kind == kind
 
 
-FRAGMENTS = st.sampled_from(
-    "I you Alice Bob John accept reject deal offer propose get gets take for me not if would but 60 40"
-    ' 60/40 $120 1e309 -5 nan 100% <0> <|im_end|> { } " : , . ? ! \n Bob: and with the your of'.split(
-        " "
-    )
-)
+WORDS = """I you Alice Bob John accept reject deal offer propose get gets take for me not if would
+but 60 40 60/40 $120 1e309 -5 nan 100% <0> <|im_end|> { } " : , . ? ! Bob: and with the your of"""
+FRAGMENTS = st.sampled_from([*WORDS.split(), "\n", "\x00"])
 ODD_TEXTS = st.one_of(
     st.text(max_size=80),
     st.lists(FRAGMENTS, max_size=14).map(" ".join),
@@ -308,12 +305,10 @@ def test_any_text_is_a_legal_move_or_an_illegal_one(text):
     for read in (bargain, negotiate):
         try:
             kind, value = read(text)
-        except IllegalMove as refusal:
-            assert refusal.kind
-            assert refusal.hint
-        else:
-            assert (kind == "offer") == (value is not None)
-            assert value is None or 0 <= value <= 100_000
+        except IllegalMove:
+            continue
+        assert (kind == "offer") == (value is not None)
+        assert value is None or 0 <= value <= 100_000
 
 
 @settings(max_examples=200, deadline=None)

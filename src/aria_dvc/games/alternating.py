@@ -8,7 +8,6 @@ without a deal, whether or not it names another offer: no round is left for it.
 
 from __future__ import annotations
 
-import difflib
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, Literal
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Failure, IllegalMove, Match, Outcome
 from aria_dvc.games.parsing import MAX_DECIMALS, cut, utterance
+from aria_dvc.params import did_you_mean
 
 ROLES = ("alice", "bob")
 LONGEST_TOLD_HORIZON = 20
@@ -203,9 +203,8 @@ def refuse_unknown_keys(game: str, config: Config, known: list[str]) -> None:
     """Raises AriaError for a key that the game does not have, with the nearest one."""
     for key in config:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            remedy = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
-            raise AriaError(f"{game}: the configuration has an unknown key {key}: {remedy}")
+            hint = did_you_mean(str(key), known)
+            raise AriaError(f"{game}: the configuration has an unknown key {key}{hint}")
 
 
 def check_reward(game: str, reward: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 
 from aria_dvc.errors import AriaError
+from aria_dvc.games.alternating import AlternatingMatch
 from aria_dvc.games.base import Config, Match
+from aria_dvc.games.guessing import GuessingMatch
 from aria_dvc.games.registry import get_game
 from aria_dvc.players.scripted import ScriptedPlayer
 
@@ -25,7 +27,7 @@ def scripted_dialogues(game_name: str, n: int, seed: int) -> list[Match]:
     dialogues = []
     for index in range(n):
         match = game.start(rng.choice(grid))
-        play_out(match, _cast(game_name, rng), seed=rng.getrandbits(32) + index)
+        play_out(match, _cast(match, rng), seed=rng.getrandbits(32) + index)
         dialogues.append(match)
     return dialogues
 
@@ -44,11 +46,9 @@ def _weight(config: Config) -> int:
     return 1
 
 
-def _cast(game_name: str, rng: random.Random) -> dict[str, ScriptedPlayer]:
-    game = get_game(game_name)
-    if game.roles == ("alice", "bob"):
-        return {role: ScriptedPlayer(rng.choice(ADVERSARIAL)) for role in game.roles}
-    if game.environment == "oracle":
-        agent = ScriptedPlayer(rng.choice(AGENTS))
-        return {"agent": agent, "oracle": ScriptedPlayer("oracle")}
-    raise AriaError(f"no scripted players are known for {game_name}: warm-start from another game")
+def _cast(match: Match, rng: random.Random) -> dict[str, ScriptedPlayer]:
+    if isinstance(match, AlternatingMatch):
+        return {role: ScriptedPlayer(rng.choice(ADVERSARIAL)) for role in match.roles}
+    if isinstance(match, GuessingMatch):
+        return {"agent": ScriptedPlayer(rng.choice(AGENTS)), "oracle": ScriptedPlayer("oracle")}
+    raise AriaError(f"no scripted players are known for {match.game}: leave it out of warm_start")

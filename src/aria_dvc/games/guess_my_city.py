@@ -10,6 +10,7 @@ from aria_dvc.games.base import Config, Game, IllegalMove
 from aria_dvc.games.guessing import GuessGrammar, GuessingMatch, complete, is_guess
 from aria_dvc.games.parsing import clean, cut
 from aria_dvc.oracles.city_data import City, cities, find_city
+from aria_dvc.oracles.city_facts import city_facts
 from aria_dvc.oracles.text import fold, strip_accents
 
 REFUSAL = "I cannot tell you the name of my city."
@@ -25,43 +26,30 @@ _SOFT = r"(?: (?:perhaps|maybe|possibly|actually|really|just|by any chance|proba
 _FROM = r"(?:from|in|living in|based in|thinking of|talking about)"
 _GRAMMAR = GuessGrammar(
     lead=(
-        rf"(?:is {_IT}|(?:could|might|can|would|must|may) {_IT} be|{_IT} (?:is|must be|could be)"
-        rf"|its|(?:are|were) you {_FROM}|(?:you are|youre|you must be) from"
+        rf"(?:is {_IT}(?: is the city)?|(?:could|might|can|would|must|may) {_IT} be"
+        rf"|{_IT} (?:is|must be|could be)|its|(?:are|were) you {_FROM}"
+        r"|(?:you are|youre|you must be) from"
         r"|do you (?:live in|come from|reside in)|my (?:\w+ )?guess is"
         rf"|i (?:would |will )?(?:guess|think|believe|say)(?: that)?"
         rf"(?: (?:{_IT} is|its|(?:you are|youre) from))?)"
         rf"{_SOFT}(?: (?:called|named|known as))?(?: the)?(?: city)?(?: of)?|the city(?: of)?"
     )
 )
-_COUNTRY_NAMES = {
-    "Australia": ("new south wales",),
-    "China": ("peoples republic of china", "prc", "mainland china"),
-    "Congo": (
-        "democratic republic of congo",
-        "democratic republic of the congo",
-        "dr congo",
-        "drc",
-    ),
-    "Cote d'Ivoire": ("ivory coast",),
-    "Myanmar": ("burma",),
-    "South Korea": ("korea", "republic of korea"),
-    "Turkey": ("turkiye",),
-    "UK": ("united kingdom", "england", "great britain", "britain"),
-    "USA": ("us", "u s", "u s a", "united states", "united states of america", "america"),
-}
 
 
-def _places(city: City) -> set[str]:
-    """Folded names of what the city lies in, which may follow its name in a guess."""
-    names = {fold(city.country), *_COUNTRY_NAMES.get(city.country, ())}
-    return names | ({"taiwan"} if city.name == "Taipei" else set())
+def _places(name: str) -> frozenset[str]:
+    """Folded names of what the city lies in: region, country, continent."""
+    facts = city_facts()[name]
+    return facts.regions.sure | facts.country.names | facts.country.regions.sure
 
 
 @cache
 def _guesses(name: str) -> re.Pattern[str]:
     city = find_city(name)
-    places = "|".join(sorted(map(re.escape, _places(city)), key=len, reverse=True))
-    grammar = GuessGrammar(_GRAMMAR.lead, rf"(?: city)?(?:(?: in)?(?: the)? (?:{places}))*")
+    places = "|".join(sorted(map(re.escape, _places(city.name)), key=len, reverse=True))
+    title = r"(?: the)? (?:capital|largest city)(?: city)?(?: and largest city)? (?:of|in)"
+    suffix = rf"(?: city)?(?:(?: in|{title})?(?: the)? (?:{places}))*"
+    grammar = GuessGrammar(_GRAMMAR.lead, suffix)
     return grammar.pattern(city.names)
 
 
@@ -139,3 +127,6 @@ class GuessMyCity(Game):
 
     def describe(self, role: str) -> str:
         return agent_prompt(20) if role == "agent" else ""
+
+
+GAME = GuessMyCity()

@@ -108,10 +108,14 @@ _ASKS = re.compile(
     r"|which|where|who|when|how|why)\b"
 )
 _FILLER = (
+    r"(?:based on (?:\w+ ){1,8}?)?"
     r"(?:(?:ok|okay|so|well|then|now|hmm|alright|great|and|please|(?:my )?(?:final |last )?"
     r"(?:guess|answer)|(?:next |final )?question|q|\d{1,2}) )*"
 )
-_TAIL = r"(?: (?:then|right|correct|by any chance|maybe|perhaps|please|or not|yes or no))*"
+_TAIL = (
+    r"(?: (?:then|right|correct|by any chance|maybe|perhaps|please|or not|yes or no"
+    r"|your final answer))*"
+)
 
 
 @dataclass(frozen=True)

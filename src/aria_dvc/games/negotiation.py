@@ -135,6 +135,9 @@ class Negotiation(Game):
         )
 
 
+GAME = Negotiation()
+
+
 # --- parser ---------------------------------------------------------------------------------------
 
 _CUE = re.compile(

@@ -1,32 +1,22 @@
-"""The games by name. A further game is one file and one line here."""
+"""The games by name. A further game is one file here and one line in `records/names.py`."""
 
 from __future__ import annotations
 
-import difflib
+from importlib import import_module
 
 from aria_dvc.errors import AriaError
-from aria_dvc.games.bargaining import Bargaining
 from aria_dvc.games.base import Game
-from aria_dvc.games.guess_my_city import GuessMyCity
-from aria_dvc.games.negotiation import Negotiation
-from aria_dvc.games.twenty_questions import TwentyQuestions
-
-GAMES: dict[str, Game] = {
-    "bargaining": Bargaining(),
-    "negotiation": Negotiation(),
-    "twenty_questions": TwentyQuestions(),
-    "guess_my_city": GuessMyCity(),
-}
+from aria_dvc.params import did_you_mean
+from aria_dvc.records.names import PLAYABLE
 
 
 def get_game(name: str) -> Game:
-    """The game called `name`.
+    """The game called `name`: the `GAME` of the module of that name in this folder.
 
     Raises:
         AriaError: there is none, with the nearest name.
     """
-    if name not in GAMES:
-        near = difflib.get_close_matches(name, GAMES, n=1)
-        remedy = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GAMES)}"
-        raise AriaError(f"unknown game {name}: {remedy}")
-    return GAMES[name]
+    if name not in PLAYABLE:
+        raise AriaError(f"unknown game {name}{did_you_mean(name, PLAYABLE)}")
+    game: Game = import_module(f"aria_dvc.games.{name}").GAME
+    return game

@@ -102,3 +102,6 @@ class TwentyQuestions(Game):
 
     def describe(self, role: str) -> str:
         return agent_prompt(20) if role == "agent" else ""
+
+
+GAME = TwentyQuestions()

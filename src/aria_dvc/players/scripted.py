@@ -7,7 +7,6 @@ the match and the request's seed.
 
 from __future__ import annotations
 
-import difflib
 import random
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from aria_dvc.games.alternating import LONGEST_TOLD_HORIZON, ROLES, AlternatingM
 from aria_dvc.games.bargaining import BargainingMatch
 from aria_dvc.games.guessing import GuessingMatch
 from aria_dvc.games.negotiation import NegotiationMatch
+from aria_dvc.params import did_you_mean
 from aria_dvc.players import phrases
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.players.questioners import QUESTIONERS, oracle_answer
@@ -73,9 +73,7 @@ def scripted_player(strategy: str) -> Player:
     """
     known = [*STRATEGIES, *QUESTIONERS]
     if strategy not in known:
-        near = difflib.get_close_matches(strategy, known, n=1)
-        remedy = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
-        raise AriaError(f"unknown scripted strategy {strategy}: {remedy}")
+        raise AriaError(f"unknown scripted strategy {strategy}{did_you_mean(strategy, known)}")
     return ScriptedPlayer(strategy)
 
 

@@ -1,0 +1,80 @@
+"""Last Stone: Alice and Bob take one to three stones in turn; who takes the last one wins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from aria_dvc.errors import AriaError
+from aria_dvc.games.base import Config, Failure, Game, IllegalMove, Match, Outcome
+from aria_dvc.games.parsing import cut, utterance
+
+ROLES = ("alice", "bob")
+_TAKE = re.compile(r"\b(?:i )?take (?P<stones>[0-9]+)\b", re.IGNORECASE)
+
+
+class LastStoneMatch(Match):
+    game = "last_stone"
+    roles = ROLES
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.left: int = config["stones"]
+
+    @property
+    def to_move(self) -> str | None:
+        return None if self.outcome else ROLES[len(self.lines) % 2]
+
+    def system_prompt(self, role: str) -> str:
+        rival = "Bob" if role == "alice" else "Alice"
+        return (
+            f"You and {rival} take stones from a pile of {self.config['stones']} in turn. "
+            'Each turn say "I take N." with N from 1 to 3. Who takes the last stone wins.'
+        )
+
+    def play(self, text: str) -> None:
+        role = ROLES[len(self.lines) % 2]
+        spoken = utterance(text, role)
+        taken = self._read(spoken)
+        self.lines.append((role, spoken))
+        self.left -= taken
+        if self.left == 0:
+            self._end(role, "last_stone")
+
+    def _read(self, text: str) -> int:
+        found = {int(match["stones"]) for match in _TAKE.finditer(text)}
+        if len(found) != 1:
+            raise IllegalMove("unreadable", 'Say "I take N." once.')
+        stones = found.pop()
+        if not 1 <= stones <= min(3, self.left):
+            raise IllegalMove("wrong_number", f"Take 1 to {min(3, self.left)} stones.")
+        return stones
+
+    def forfeit(self, kind: str, text: str = "") -> None:
+        role = ROLES[len(self.lines) % 2]
+        if cut(text):
+            self.lines.append((role, cut(text)))
+        self._end(ROLES[1 - ROLES.index(role)], "failure", Failure(role, kind))
+
+    def _end(self, winner: str, reason: str, failure: Failure | None = None) -> None:
+        rewards = {role: float(role == winner) for role in ROLES}
+        self.outcome = Outcome(rewards, reason, details={"left": self.left}, failure=failure)
+
+
+class LastStone(Game):
+    name = "last_stone"
+    category = "adversarial"
+    roles = ROLES
+    environment = None
+
+    def grids(self) -> Mapping[str, Sequence[Config]]:
+        return {"default": [{"stones": stones} for stones in (9, 13, 21)]}
+
+    def start(self, config: Config, reward: str = "win") -> LastStoneMatch:
+        stones = config.get("stones")
+        if set(config) != {"stones"} or type(stones) is not int or stones < 1:
+            raise AriaError(f"last_stone: the configuration is {config}: use stones: 9 or so")
+        return LastStoneMatch(config)
+
+
+GAME = LastStone()

@@ -1,0 +1,56 @@
+"""A fifth game is one file and one line: CONTRIBUTING's example, played as any other game."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import aria_dvc.games
+from aria_dvc.errors import AriaError
+from aria_dvc.games.base import IllegalMove
+from aria_dvc.games.dialogues import scripted_dialogues
+from aria_dvc.games.registry import get_game
+from aria_dvc.records.names import PLAYABLE, category_of
+
+EXAMPLES = Path(__file__).parent / "example_games"
+
+
+@pytest.fixture
+def last_stone(monkeypatch):
+    """The example's file in the games folder, and its line in the registry."""
+    monkeypatch.setattr(aria_dvc.games, "__path__", [*aria_dvc.games.__path__, str(EXAMPLES)])
+    monkeypatch.setitem(PLAYABLE, "last_stone", "adversarial")
+    return get_game("last_stone")
+
+
+def test_it_is_unknown_without_its_line():
+    with pytest.raises(AriaError, match="unknown game last_stone"):
+        get_game("last_stone")
+
+
+def test_it_is_found_and_played(last_stone):
+    assert category_of("last_stone") == last_stone.category
+    match = last_stone.start(last_stone.grids()["default"][0])
+    for text in ("I take 3.", "Fine, I take 2", "take 1", "I take 3."):
+        match.play(text)
+    assert match.outcome.rewards == {"alice": 0.0, "bob": 1.0}
+    assert match.to_move is None
+    assert match.messages("bob")[-1] == {"role": "assistant", "content": "I take 3."}
+
+
+def test_its_parser_is_as_strict_as_the_others(last_stone):
+    match = last_stone.start({"stones": 2})
+    for text in ("", "I take 3.", "I take 1. I take 2.", "Bob: I take 1", "I take 1e9."):
+        with pytest.raises(IllegalMove):
+            match.play(text)
+    assert (match.lines, match.to_move) == ([], "alice")
+    match.forfeit("unreadable", "I take everything")
+    assert match.outcome.rewards == {"alice": 0.0, "bob": 1.0}
+    with pytest.raises(AriaError, match="use stones"):
+        last_stone.start({"stones": "many"})
+
+
+def test_it_has_no_scripted_players(last_stone):
+    with pytest.raises(AriaError, match="no scripted players are known for last_stone"):
+        scripted_dialogues("last_stone", 1, seed=0)

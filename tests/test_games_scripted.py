@@ -1,0 +1,183 @@
+"""Scripted players: legal and varied words, an order of strength, the same for the same seed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+from fractions import Fraction
+
+import pytest
+
+from aria_dvc.errors import AriaError
+from aria_dvc.games.alternating import ROLES
+from aria_dvc.games.dialogues import play_out, scripted_dialogues
+from aria_dvc.games.registry import get_game
+from aria_dvc.players import phrases
+from aria_dvc.players.base import PlayerFailure, Request
+from aria_dvc.players.scripted import ScriptedPlayer, embedded_oracle, scripted_player
+from aria_dvc.players.strategies import STRATEGIES, Seat, equilibrium_share, winning_share
+
+BARGAINING = get_game("bargaining")
+NEGOTIATION = get_game("negotiation")
+
+
+def table(game, rule="win"):
+    """Mean reward of every strategy as the row against every other, both seats, half the grid."""
+    grid = game.grids()["glee48"][::2]
+    means = {}
+    for one in STRATEGIES:
+        for two in STRATEGIES:
+            rewards = []
+            for index, config in enumerate(grid):
+                for seats in ((one, two), (two, one)):
+                    match = game.start(config, rule)
+                    play_out(
+                        match, dict(zip(ROLES, map(ScriptedPlayer, seats), strict=True)), index
+                    )
+                    rewards.append(match.outcome.rewards[ROLES[seats.index(one)]])
+            means[one, two] = statistics.mean(rewards)
+    return means
+
+
+@pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION], ids=lambda game: game.name)
+def test_the_best_response_is_the_strongest_at_winning(game):
+    means = table(game)
+    average = {one: statistics.mean(means[one, two] for two in STRATEGIES) for one in STRATEGIES}
+    assert average["best_response"] == max(average.values())
+    assert average["hard"] > average["conceding"]
+    for rival in STRATEGIES:
+        assert means["best_response", rival] >= means["conceding", rival]
+
+
+@pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION], ids=lambda game: game.name)
+def test_the_best_response_earns_more_than_conceding(game):
+    means = table(game, "utility")
+    earned = {
+        one: statistics.mean(means[one, two] for two in STRATEGIES)
+        for one in ("best_response", "conceding")
+    }
+    assert earned["best_response"] > earned["conceding"]
+
+
+def test_nobody_trades_at_a_loss():
+    for match in scripted_dialogues("negotiation", 300, seed=3):
+        assert min(match.outcome.utilities.values()) >= 0
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_phrase_is_read_as_it_is_meant(role):
+    match = BARGAINING.start({"money": 10_000, "delta_a": 0.9, "delta_b": 0.9})
+    trade = NEGOTIATION.start({"seller_value": 0.8, "buyer_value": 1.2, "scale": 10_000})
+    match.offers, trade.offers = [Fraction(4_000)], [Fraction(11_000)]
+    for phrase in phrases.ACCEPT:
+        assert match.read(phrase, role).kind == trade.read(phrase, role).kind == "accept"
+    for phrase in phrases.REJECT:
+        assert match.read(phrase, role).kind == trade.read(phrase, role).kind == "reject"
+    for phrase in phrases.OUTSIDE:
+        assert trade.read(phrase, role).kind == "outside"
+    said = set()
+    for seed in range(2_000):
+        rng, first = random.Random(seed), seed % 2 == 0
+        offer = phrases.say_shares(rng, role, "6,200", "3,800", first)
+        assert match.read(offer, role).value == 6_200, offer
+        price = phrases.say_price(rng, role, "11,500", first)
+        assert trade.read(price, role).value == 11_500, price
+        assert max(len(offer.split()), len(price.split())) <= 20
+        said |= {offer, price}
+    assert len(said) > 200
+
+
+def test_the_equilibrium_is_the_textbooks():
+    patient = Seat(horizon=None, discount=0.9, rival_discount=0.8)
+    assert equilibrium_share(patient, 1) == pytest.approx((1 - 0.8) / (1 - 0.9 * 0.8))
+    last = Seat(horizon=4, discount=0.9, rival_discount=0.8)
+    assert equilibrium_share(last, 4) == 1
+    assert equilibrium_share(last, 3) == pytest.approx(1 - 0.8)
+    assert equilibrium_share(last, 2) == pytest.approx(1 - 0.8 * (1 - 0.9))
+    long = Seat(horizon=400, discount=0.9, rival_discount=0.8)
+    assert equilibrium_share(long, 1) == pytest.approx(equilibrium_share(patient, 1))
+
+
+def test_the_winning_share_makes_both_equal():
+    seat = Seat(discount=0.9, rival_discount=0.8)
+    share = winning_share(seat, 4)
+    assert share * 0.9**3 == pytest.approx((1 - share) * 0.8**3)
+
+
+@pytest.mark.parametrize("strategy", ["conceding", "hard", "fair", "best_response", "mixed"])
+@pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION], ids=lambda game: game.name)
+def test_all_of_gleesgrid_is_played_legally(game, strategy):
+    configs = game.grids()["glee_full"][::7]
+    for index, config in enumerate(configs):
+        match = game.start(config, ("win", "utility")[index % 2])
+        play_out(match, dict.fromkeys(ROLES, ScriptedPlayer(strategy)), index)
+        assert match.outcome.failure is None
+        assert match.outcome.reason in ("agreement", "no_deal", "outside_option")
+
+
+def test_without_information_the_rivals_value_changes_nothing():
+    for strategy in STRATEGIES:
+        player = ScriptedPlayer(strategy)
+        hidden = {"complete_information": False}
+        said = {
+            player.text(
+                BARGAINING.start({"money": 100, "delta_a": 0.9, "delta_b": b, **hidden}), "alice", 5
+            )
+            for b in (0.8, 1.0)
+        }
+        offers = {
+            player.text(
+                NEGOTIATION.start({"seller_value": 1.0, "buyer_value": b, "scale": 100, **hidden}),
+                "alice",
+                5,
+            )
+            for b in (0.8, 1.5)
+        }
+        assert (len(said), len(offers)) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["bargaining", "negotiation", "twenty_questions", "guess_my_city"])
+def test_dialogues_are_the_same_for_the_same_seed(name):
+    texts = [[match.lines for match in scripted_dialogues(name, 12, seed)] for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+    assert all(match.outcome for match in scripted_dialogues(name, 12, 1))
+
+
+def test_replies_come_through_the_player_interface():
+    match = BARGAINING.start({"money": 100, "delta_a": 0.9, "delta_b": 0.9})
+    player = scripted_player("fair")
+    request = Request("episode-1", "alice", match.messages("alice"), match, seed=7)
+    first, again = (asyncio.run(player.reply(request)).text for _ in range(2))
+    assert first == again
+    match.play(first)
+    player.finished("episode-1")
+    asyncio.run(player.close())
+    assert (player.name, player.model) == ("scripted:fair", "scripted")
+
+
+def test_wrong_strategies_are_named():
+    with pytest.raises(AriaError, match=r"did you mean best_response"):
+        scripted_player("best_respond")
+    match = BARGAINING.start({"money": 100, "delta_a": 0.9, "delta_b": 0.9})
+    with pytest.raises(PlayerFailure, match="narrowing cannot play alice in bargaining"):
+        ScriptedPlayer("narrowing").text(match, "alice", 0)
+    quiz = get_game("twenty_questions").start({"target": "Cat"})
+    with pytest.raises(PlayerFailure):
+        ScriptedPlayer("fair").text(quiz, "agent", 0)
+    with pytest.raises(PlayerFailure):
+        asyncio.run(embedded_oracle().reply(Request("e", "agent", [], quiz, 0)))
+
+
+@pytest.mark.parametrize("name", ["twenty_questions", "guess_my_city"])
+def test_a_good_share_of_the_guessing_dialogues_is_solved_early(name):
+    matches = scripted_dialogues(name, 150, seed=5)
+    solved = [m.outcome.details["questions"] for m in matches if m.outcome.reason == "solved"]
+    early = sum(questions <= 10 for questions in solved)
+    assert early / len(matches) > 0.4
+    assert len(solved) < len(matches), "failures are needed too"
+    assert len({text for m in matches for role, text in m.lines if role == "agent"}) > 100
+    for match in matches:
+        asked = [text for role, text in match.lines if role == "agent"]
+        assert len(set(asked)) == len(asked), "no question is asked twice"
+        assert max(len(text.split()) for text in asked) <= 15
