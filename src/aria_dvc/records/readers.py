@@ -178,7 +178,7 @@ def _check_reward(role: str, reward: Any) -> None:
 
 
 def _check_vectors(episode: Episode, width: int) -> None:
-    """Every utterance carries a vector of `width` numbers (0: none), as the log's first one does."""
+    """Every utterance carries a vector of `width` numbers, as the log's first does (0: none)."""
     for position, utterance in enumerate(episode.utterances):
         found = 0 if utterance.embedding is None else len(utterance.embedding)
         if found != width:

@@ -1,0 +1,26 @@
+"""Materialise the configured model, and teach it the games' language."""
+
+from aria_dvc.games.dialogues import scripted_dialogues
+from aria_dvc.learning.base_model import materialise
+from aria_dvc.params import Params
+from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.progress import progress_bar
+from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.records.names import PLAYABLE
+
+
+def main(params: Params, _: str) -> None:
+    games = [game for game in params.games if game in PLAYABLE]
+    with progress_bar("warm start") as progress:
+        materialise(
+            params.base_model,
+            games,
+            paths.BASE_MODEL,
+            seed=params.seed,
+            dialogues=scripted_dialogues,
+            progress=progress,
+        )
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,17 @@
+"""Gather the numbers and draw the pictures; the only stage that writes into Git."""
+
+from aria_dvc.files import written_aside
+from aria_dvc.params import Params
+from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.report.build import write_metrics, write_plots
+
+
+def main(params: Params, _: str) -> None:
+    with written_aside(paths.PLOTS) as aside:
+        write_plots(params, aside)
+    write_metrics(params, paths.METRICS)
+
+
+if __name__ == "__main__":
+    run_stage(main)

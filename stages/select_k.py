@@ -1,0 +1,38 @@
+"""Every index at every k, and the number of intentions that is used."""
+
+import sys
+
+from aria_dvc.credit.aggregation import choose_k
+from aria_dvc.files import read_parquet, write_csv, write_json
+from aria_dvc.intentions.space import distinct_points, read_labels
+from aria_dvc.params import Params
+from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.records.tables import read_vectors
+
+
+def main(params: Params, game: str) -> None:
+    selection, curve = choose_k(
+        read_parquet(paths.turns(game)),
+        read_vectors(paths.embeddings(game)),
+        read_labels(paths.labels(game)),
+        distinct_points(read_parquet(paths.tree(game))["height"].to_numpy()),
+        game,
+        params.select_k,
+        k=None if params.k == "auto" else params.k,
+        gamma=params.aggregate.gamma,
+        seed=params.seed,
+    )
+    if selection["capped_from"]:
+        print(
+            f"{game}: k = {selection['capped_from']} is more than its "
+            f"{selection['distinct_utterances']} distinct utterances; "
+            f"k = {selection['selected_k']} is used",
+            file=sys.stderr,
+        )
+    write_json(paths.selected_k(game), selection)
+    write_csv(paths.k_curve(game), curve)
+
+
+if __name__ == "__main__":
+    run_stage(main)
