@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fake_game import CountingGame, Talker
+from tests.fake_game import CountingGame, Talker, both, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.collection import assign, collect_episodes, derived_seed, with_hint
@@ -25,26 +25,10 @@ from aria_dvc.players.policy import PolicyPlayer
 from aria_dvc.records.readers import read_log
 
 
-def play_settings(**changes) -> PlaySettings:
-    values = {
-        "in_flight": 8,
-        "temperature": 1.0,
-        "top_p": 0.95,
-        "max_new_tokens": 8,
-        "max_reasks": 2,
-        "deadline_s": 60,
-    }
-    return PlaySettings(**{**values, **changes})
-
-
 def tiny_policy(settings: PlaySettings) -> PolicyPlayer:
     renderer = Renderer(tiny_tokenizer())
     engine = Engine(tiny_model(), renderer.end_ids(), seats=settings.in_flight)
     return PolicyPlayer("policy", "tiny", engine, renderer, settings)
-
-
-def both(player) -> dict:
-    return {"alice": player, "bob": player}
 
 
 def test_assignments_go_round_the_grid_and_grow_from_the_front():
@@ -281,8 +265,7 @@ def test_derived_seeds_tell_their_parts_apart():
 
 RUN = """
 import sys, time
-from tests.fake_game import CountingGame, Talker
-from tests.test_collection import both, play_settings
+from tests.fake_game import CountingGame, Talker, both, play_settings
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.arena.journal import Journal
 def say(request):

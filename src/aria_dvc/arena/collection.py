@@ -154,7 +154,7 @@ def from_journal(journal: Journal | None, assignments: Sequence[Assignment]) -> 
     return found
 
 
-def check_players(game: Game, players: Mapping[str, Player]) -> None:
+def check_players(game: Game, players: Mapping[str, Any]) -> None:
     """Raise AriaError unless there is a player for every role and no other."""
     needed = {*game.roles, *([game.environment] if game.environment else [])}
     missing, extra = sorted(needed - players.keys()), sorted(players.keys() - needed)

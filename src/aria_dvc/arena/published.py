@@ -67,7 +67,8 @@ def _adversarial(episode: Episode) -> dict[str, Any]:
 
 
 def _single(episode: Episode) -> dict[str, Any]:
-    actions, answers = [], []
+    actions: list[str] = []
+    answers: list[str] = []
     for utterance in episode.utterances:
         (actions if utterance.role == "agent" else answers).append(utterance.text)
     entry: dict[str, Any] = {"actions": actions, "obs": answers}

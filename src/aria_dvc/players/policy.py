@@ -40,10 +40,10 @@ class PolicyPlayer:
         self.renderer = renderer
         self.settings = settings
 
-    def renamed(self, name: str) -> PolicyPlayer:
-        """The same model and engine under another name."""
+    def renamed(self, name: str, settings: PlaySettings) -> PolicyPlayer:
+        """The same model and engine under another name and with other sampling."""
         twin = copy.copy(self)
-        twin.name = name
+        twin.name, twin.settings = name, settings
         return twin
 
     async def reply(self, request: Request) -> Reply:
@@ -119,7 +119,8 @@ def load_policy_model(
     if adapter:
         model = _merged(model, adapter)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return model.to(device=device, dtype=final).eval(), Renderer(tokenizer)
+    model = model.to(device).to(final)
+    return model.eval(), Renderer(tokenizer)
 
 
 def _merged(model: Any, adapter: str | Path) -> Any:
@@ -153,4 +154,6 @@ def policy_player(
         seats=seats or settings.in_flight,
         cache_bytes=int(settings.cache_gib * 2**30),
     )
-    return PolicyPlayer(name, str(source), engine, renderer, settings, adapter and str(adapter))
+    return PolicyPlayer(
+        name, str(source), engine, renderer, settings, str(adapter) if adapter else None
+    )

@@ -69,7 +69,7 @@ def make_player(spec: str, context: PlayerContext) -> Player:
 
         return scripted_player(name)
     if kind == "endpoint" and name:
-        return _endpoint_player(name, context)
+        return _endpoint_player(spec, name, context)
     raise AriaError(f"unknown player {spec}{did_you_mean(spec, KINDS)}")
 
 
@@ -79,17 +79,17 @@ def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
     adapter = (context.adapter or context.settings.adapter) if spec == "policy" else None
     twin = context._made.get("policy" if spec == "base" else "base")
     if isinstance(twin, PolicyPlayer) and adapter is None and twin.adapter is None:
-        return twin.renamed(spec)
+        return twin.renamed(spec, context.settings.of(spec))
     return policy_player(
         spec,
         context.base_model,
-        context.settings,
+        context.settings.of(spec),
         adapter=adapter,
         trust_remote_code=context.trust_remote_code,
     )
 
 
-def _endpoint_player(name: str, context: PlayerContext) -> Player:
+def _endpoint_player(spec: str, name: str, context: PlayerContext) -> Player:
     from aria_dvc.players.endpoint import EndpointPlayer
 
     if name not in context.endpoints:
@@ -97,4 +97,4 @@ def _endpoint_player(name: str, context: PlayerContext) -> Player:
             f"unknown endpoint {name}{did_you_mean(name, context.endpoints)}: "
             "describe it under endpoints in params.yaml"
         )
-    return EndpointPlayer(name, context.endpoints[name], context.settings)
+    return EndpointPlayer(name, context.endpoints[name], context.settings.of(spec))

@@ -199,14 +199,14 @@ def _key_mask(lengths: list[int], device: torch.device) -> tuple[torch.Tensor, i
 
 
 def slot_attention(
-    module: torch.nn.Module,
+    module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
     scaling: float | None = None,
     plan: StepPlan | None = None,
-    **_: Any,
+    **ignored: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention of a packed row; transformers calls it once a layer.
 
@@ -220,7 +220,7 @@ def slot_attention(
     keys, values = plan.cache.keys[module.layer_idx], plan.cache.values[module.layer_idx]
     keys[plan.slots, :, plan.positions] = key[0].transpose(0, 1)
     values[plan.slots, :, plan.positions] = value[0].transpose(0, 1)
-    _, heads, tokens, head_dim = query.shape
+    heads, tokens, head_dim = query.shape[1:]
     packed = query[0].transpose(0, 1).view(tokens, keys.shape[1], -1, head_dim)
     output = torch.empty_like(packed)
     for group in plan.groups:

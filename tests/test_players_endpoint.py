@@ -1,0 +1,300 @@
+"""The endpoint player against a server that misbehaves in every way we know of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.fake_game import CountingGame, Talker, both, play_settings
+from tests.fault_server import FAULTS, FaultServer, serve
+
+from aria_dvc.arena.collection import assign, collect_episodes
+from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.published import write_log
+from aria_dvc.errors import AriaError
+from aria_dvc.params import Endpoint, SamplingOverride
+from aria_dvc.players.base import PlayerFailure, Request
+from aria_dvc.players.endpoint import EndpointPlayer, _retry_after
+from aria_dvc.players.registry import PlayerContext, make_player
+
+KEY = "sk-test-3f9a7c1e5b"
+
+
+def endpoint(url: str, **changes) -> Endpoint:
+    values = {"timeout_s": 0.4, "deadline_s": 20.0, "max_concurrency": 8, "model": "m"}
+    return Endpoint(base_url=url, **{**values, **changes})
+
+
+def request(role: str = "alice") -> Request:
+    match = CountingGame().start({"rounds": 4, "topic": 0})
+    return Request("e", role, match.messages("alice"), match, seed=2**62 + 5)
+
+
+def ask(player: EndpointPlayer, role: str = "alice"):
+    async def run():
+        try:
+            return await player.reply(request(role))
+        finally:
+            await player.close()
+
+    return asyncio.run(run())
+
+
+def test_a_reply_and_what_is_sent():
+    server = FaultServer()
+    with serve(server) as url:
+        player = EndpointPlayer(
+            "x", endpoint(url, options={"top_k": 5, "seed": None}), play_settings()
+        )
+        reply = ask(player)
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("hello there", 7, 3)
+    (body,) = server.bodies
+    assert body["messages"][0]["role"] == "system"
+    assert body["top_k"] == 5
+    assert "seed" not in body
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (1.0, 0.95, 8)
+    assert server.headers == [""]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_passing_fault_is_tried_again(fault):
+    server = FaultServer(rate=0.6, faults=(fault,), seed=1)
+    with serve(server) as url:
+        player = EndpointPlayer("x", endpoint(url, timeout_s=0.15), play_settings())
+        replies = [ask(player) for _ in range(4)]
+    assert {reply.text for reply in replies} == {"hello there"}
+    assert server.served[fault] > 0
+
+
+def test_a_model_that_stays_silent_is_taken_at_its_word():
+    server = FaultServer(rate=1.0, faults=("empty",))
+    with serve(server) as url:
+        reply = ask(EndpointPlayer("x", endpoint(url), play_settings()))
+    assert reply.text == ""
+    assert server.served["empty"] == 4
+    assert len({body["seed"] for body in server.bodies}) == 4
+
+
+def test_retry_after_is_honoured():
+    assert _retry_after("1.5") == 1.5
+    assert _retry_after(None) is None
+    assert _retry_after("soon") is None
+    assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+
+
+@pytest.mark.parametrize("fault", ["close", "hang", "500", "slow"])
+def test_a_dead_server_ends_in_a_clear_failure_within_the_deadline(fault):
+    with serve(FaultServer(rate=1.0, faults=(fault,))) as url:
+        player = EndpointPlayer("x", endpoint(url, deadline_s=1.0), play_settings())
+        started = time.monotonic()
+        with pytest.raises(PlayerFailure, match=r"no answer within 1 s.*deadline_s") as caught:
+            ask(player)
+    assert time.monotonic() - started < 1.5
+    assert caught.value.kind == "endpoint_unreachable"
+
+
+def test_nobody_listening_is_the_same():
+    player = EndpointPlayer("x", endpoint("http://127.0.0.1:9/v1", deadline_s=0.5), play_settings())
+    with pytest.raises(PlayerFailure, match="see that the server runs"):
+        ask(player)
+
+
+def test_a_refusal_is_not_repeated():
+    server = FaultServer(rate=1.0, faults=("401",))
+    with serve(server) as url, pytest.raises(PlayerFailure, match="api_key_env") as caught:
+        ask(EndpointPlayer("x", endpoint(url), play_settings()))
+    assert caught.value.kind == "endpoint_refused"
+    assert server.served["401"] == 1
+
+
+def test_a_too_long_prompt_is_the_players_own_failure():
+    server = FaultServer(rate=1.0, faults=("400",))
+    server.complaint = "This model's maximum context length is 2048 tokens"
+    with serve(server) as url, pytest.raises(PlayerFailure) as caught:
+        ask(EndpointPlayer("x", endpoint(url), play_settings()))
+    assert caught.value.kind == "context_full"
+
+
+def test_the_environment_sees_one_question_at_temperature_zero():
+    server = FaultServer()
+    with serve(server) as url:
+        ask(EndpointPlayer("x", endpoint(url), play_settings()), role="oracle")
+    (body,) = server.bodies
+    assert body["temperature"] == 0.0
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+
+
+def test_concurrency_is_bounded():
+    server = FaultServer()
+    with serve(server) as url:
+        player = EndpointPlayer("x", endpoint(url, max_concurrency=3), play_settings())
+        game = CountingGame()
+        settings = play_settings(in_flight=20)
+        collect_episodes(game, assign(game, 20, 0), both(player), settings)
+    assert server.most_at_once <= 3
+
+
+def test_all_episodes_end_at_thirty_percent_faults(tmp_path):
+    server = FaultServer(rate=0.3, seed=4)
+    with serve(server) as url:
+        player = EndpointPlayer(
+            "x", endpoint(url, timeout_s=0.2, max_concurrency=32), play_settings()
+        )
+        game, journal = CountingGame(), Journal({}, tmp_path)
+        settings = play_settings(in_flight=32)
+        episodes = collect_episodes(
+            game, assign(game, 60, 0), both(player), settings, journal=journal
+        )
+    assert [e.episode_id for e in episodes] == [f"counting-{i:05d}" for i in range(60)]
+    assert all(e.info["failure"] is None and len(e.utterances) == 4 for e in episodes)
+    assert set(server.served) >= {"ok", *FAULTS}
+    assert len(journal.read()) == 60
+
+
+def test_a_server_that_is_away_for_a_while_is_waited_for():
+    server = FaultServer(dead=(0.3, 1.1))
+    with serve(server) as url:
+        player = EndpointPlayer("x", endpoint(url), play_settings())
+        game = CountingGame(rounds=20)
+        episodes = collect_episodes(game, assign(game, 16, 0), both(player), play_settings())
+    assert server.served["dead"] > 0
+    assert all(e.info["reason"] == "done" for e in episodes)
+
+
+def test_a_server_that_dies_for_good_ends_the_run_and_keeps_what_was_finished(tmp_path):
+    server = FaultServer(dead=(0.4, 1e9))
+    game, journal = CountingGame(), Journal({}, tmp_path)
+    assignments = assign(game, 600, 0)
+    with serve(server) as url:
+        player = EndpointPlayer("x", endpoint(url, deadline_s=1.5), play_settings())
+        started = time.monotonic()
+        with pytest.raises(AriaError, match=r"no answer within 1.5 s.*are kept"):
+            collect_episodes(game, assignments, both(player), play_settings(), journal=journal)
+        assert time.monotonic() - started < 3.5
+    kept = journal.read()
+    assert 0 < len(kept) < 600
+    rest = Talker(lambda r: "hello there")
+    episodes = collect_episodes(game, assignments, both(rest), play_settings(), journal=journal)
+    assert len(episodes) == 600
+    assert {r.episode_id for r in rest.asked}.isdisjoint(kept)
+
+
+RUN = """
+import sys
+from tests.fake_game import CountingGame, both, play_settings
+from aria_dvc.arena.collection import assign, collect_episodes
+from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.published import write_log
+from aria_dvc.params import Endpoint
+from aria_dvc.players.endpoint import EndpointPlayer
+folder, url = sys.argv[1:]
+game = CountingGame()
+server = Endpoint(base_url=url, model="m", timeout_s=0.2, api_key_env="ARIA_TEST_KEY")
+player = EndpointPlayer("x", server, play_settings())
+episodes = collect_episodes(game, assign(game, 60, 0), both(player), play_settings(),
+                            journal=Journal({}, folder))
+write_log(folder + "/log.jsonl", episodes)
+"""
+
+
+def run_in_child(folder, url) -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, str(folder), url],
+        env={**environment, "ARIA_TEST_KEY": KEY},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def test_killed_at_thirty_percent_faults_and_restarted(tmp_path):
+    server = FaultServer(rate=0.3, seed=7, echo_key=True)
+    server.say = lambda body: f"line {len(body['messages'])}"
+    journal = Journal({}, tmp_path)
+    with serve(server) as url:
+        child = run_in_child(tmp_path, url)
+        while not journal.path.exists() or journal.path.read_bytes().count(b"\n") < 15:
+            assert child.poll() is None
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        output = child.communicate()[0]
+        kept = journal.read()
+        assert 15 <= len(kept) < 60
+        before = server.served["ok"]
+        child = run_in_child(tmp_path, url)
+        output += child.communicate(timeout=60)[0]
+        assert child.returncode == 0
+        played = server.served["ok"] - before
+    assert played == 4 * (60 - len(kept))
+    assert sorted(journal.read()) == [f"counting-{i:05d}" for i in range(60)]
+    assert len(journal.path.read_bytes().splitlines()) == 60
+    assert server.headers[0] == f"Bearer {KEY}"
+    assert KEY.encode() not in output
+    for file in tmp_path.rglob("*"):
+        assert file.is_dir() or KEY.encode() not in file.read_bytes()
+
+
+def test_the_key_is_in_no_output_though_the_server_repeats_it(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("ARIA_TEST_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    server = FaultServer(echo_key=True)
+    server.say = lambda body: f"your key is {server.headers[-1]}"
+    game, journal = CountingGame(), Journal({}, tmp_path)
+    with serve(server) as url:
+        player = EndpointPlayer("x", endpoint(url, api_key_env="ARIA_TEST_KEY"), play_settings())
+        episodes = collect_episodes(
+            game, assign(game, 3, 0), both(player), play_settings(), journal=journal
+        )
+        write_log(tmp_path / "log.jsonl", episodes)
+        server.rate, server.faults = 1.0, ("401",)
+        with pytest.raises(AriaError) as caught:
+            collect_episodes(game, assign(game, 3, 9), both(player), play_settings())
+    assert server.headers[-1] == f"Bearer {KEY}"
+    assert "***" in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert KEY not in repr(vars(caught.value)) + caplog.text
+    for file in (f for f in tmp_path.rglob("*") if f.is_file()):
+        assert KEY.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize("value", [None, "", "two words", "line\nbreak", "schlüssel"])
+def test_a_missing_or_impossible_key_is_named_without_being_shown(monkeypatch, value):
+    monkeypatch.delenv("ARIA_TEST_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("ARIA_TEST_KEY", value)
+    with pytest.raises(AriaError, match="ARIA_TEST_KEY") as caught:
+        EndpointPlayer("x", endpoint("http://h/v1", api_key_env="ARIA_TEST_KEY"), play_settings())
+    assert not value or value not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["ftp://h/v1", "nowhere", "http://user:secret@h/v1"])
+def test_an_address_that_cannot_be_used_is_refused(url):
+    with pytest.raises(AriaError, match=r"endpoints\.x\.base_url") as caught:
+        EndpointPlayer("x", endpoint(url), play_settings())
+    assert "secret" not in str(caught.value)
+
+
+def test_the_registry_names_what_it_knows():
+    override = {"endpoint:local": SamplingOverride(temperature=0.2)}
+    settings = play_settings(sampling=override)
+    context = PlayerContext(settings, endpoints={"local": endpoint("http://h/v1")})
+    player = make_player("endpoint:local", context)
+    assert (player.name, player.model) == ("endpoint:local", "m")
+    assert player.settings.temperature == 0.2
+    assert context.player("endpoint:local") is context.player("endpoint:local")
+    for spec, remedy in [
+        ("endpoint:locl", "did you mean local"),
+        ("polic", "did you mean policy"),
+        ("scripted:", "did you mean scripted:<strategy>"),
+        ("zzz", "known: base, embedded"),
+    ]:
+        with pytest.raises(AriaError, match=remedy):
+            make_player(spec, context)
+    assert make_player("embedded", context).name == "embedded"
+    assert make_player("scripted:fair", context).name == "scripted:fair"
