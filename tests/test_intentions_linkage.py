@@ -31,7 +31,7 @@ def assert_same_labels(points, method="ward", **options):
     ours, reference = cut_all(own_tree(points, method, **options)), reference_cuts(points, method)
     np.testing.assert_array_equal(ours.ks, reference.ks)
     np.testing.assert_array_equal(ours.labels, reference.labels)
-    np.testing.assert_allclose(ours.heights[1:], reference.heights[1:], rtol=1e-9)
+    np.testing.assert_allclose(ours.heights[1:], reference.heights[1:], rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize(("n", "d", "kind", "share", "seed"), FAST)

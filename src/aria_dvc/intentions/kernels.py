@@ -120,14 +120,14 @@ def join_lists(near, key):
 
 
 @njit(cache=True, nogil=True)
-def store_lists(slots, near_in, key_in, near, key, known, floor, state):
-    """Write fresh lists (b, q) of `slots`; their floor is the worst bound kept, if full."""
+def store_lists(slots, near_in, key_in, unit, near, key, known, floor, state):
+    """Write fresh lists (b, q) of `slots`, whose keys are in `unit`; the worst key is the floor."""
     q = near.shape[1]
     for b in range(slots.shape[0]):
         s = slots[b]
         for t in range(q):
             near[s, t] = near_in[b, t]
-            key[s, t] = key_in[b, t]
+            key[s, t] = key_in[b, t] * unit
             known[s, t] = False
         floor[s] = key[s, q - 1]
         state[s] = NEW

@@ -19,9 +19,9 @@ value no larger than 2 (n_a + n_b). So with slack = (d + 32) u / (1 - (d + 32) u
 
     ((1 - slack) n_a + (1 - slack) n_b - 2 g) / (1/s_a + 1/s_b) <= Ward's distance,
 
-where centres are taken relative to the mean of all points and scaled by a power of two to lengths of
-at most one. Underflow and the float64 rounding of that shift are covered by a small constant taken
-off each norm. A list keeps the q smallest of these bounds, hence every cluster outside it
+where centres are taken relative to the mean of all points and scaled by a power of two to lengths
+of at most one. Underflow and the float64 rounding of that shift are covered by a small constant
+taken off each norm. A list keeps the q smallest of these bounds, hence every cluster outside it
 is at least as far as the largest one kept: the list's floor. A neighbour is accepted only if its
 float64 distance is below the floor; a near-tie is thus any pair that the bound cannot separate,
 and it is decided in float64.
@@ -102,17 +102,23 @@ def ward_merges(
     candidates: int = CANDIDATES,
 ) -> Merges:
     """Exact Ward merges of (m, d) distinct points that stand for `weights` (m,) points each."""
-    m = len(points)
-    weights = np.ones(m) if weights is None else np.asarray(weights)
-    if m < 2:
+    weights = np.ones(len(points)) if weights is None else np.asarray(weights)
+    with workers(threads) as pool:
+        return merge_all(points, weights, pool, candidates)
+
+
+def merge_all(
+    points: np.ndarray, weights: np.ndarray, pool: Workers, candidates: int = CANDIDATES
+) -> Merges:
+    """`ward_merges` on a pool that is already running."""
+    if len(points) < 2:
         return Merges(np.empty((0, 2), np.int32), np.empty(0), False)
     state = _State(points, weights, candidates)
-    with workers(threads) as pool:
-        _search_all_pairs(state, pool)
-        while state.active > 1:
-            _refresh(state, pool, np.arange(0))
-            if _merge(state) * 64 < state.active and state.active > 1:
-                _ask_again(state, pool)
+    _search_all_pairs(state, pool)
+    while state.active > 1:
+        _refresh(state, pool)
+        if _merge(state) * 64 < state.active and state.active > 1:
+            _ask_again(state, pool)
     return Merges(state.merges, np.sqrt(2.0 * state.heights), state.tied)
 
 
@@ -184,14 +190,15 @@ def _search(state: _State, pool: Workers, slots: np.ndarray) -> None:
 
 
 def _store(state: _State, slots: np.ndarray, near: np.ndarray, key: np.ndarray) -> None:
+    unit = state.frame[1] ** -2
     kernels.store_lists(
-        *(slots, near, key, state.near, state.key, state.known, state.floor, state.state)
+        *(slots, near, key, unit, state.near, state.key, state.known, state.floor, state.state)
     )
 
 
-def _refresh(state: _State, pool: Workers, slots: np.ndarray) -> None:
+def _refresh(state: _State, pool: Workers, slots: np.ndarray | None = None) -> None:
     """Look for the nearest cluster of every touched slot (or `slots`) among its candidates."""
-    if slots.size == 0:
+    if slots is None:
         slots = kernels.mark_touched(state.active, state.parent, state.nearest, state.state)
 
     def part(some: np.ndarray) -> None:
@@ -220,7 +227,7 @@ def _merge(state: _State) -> int:
 
 def _ask_again(state: _State, pool: Workers) -> None:
     """Search for the stale slots with the lowest floors; exhaustively where bounds fail."""
-    _refresh(state, pool, np.arange(0))
+    _refresh(state, pool)
     stale = np.flatnonzero(state.state[: state.active] == kernels.STALE)
     batch = max(32, state.active // 32)
     if stale.size > batch:
