@@ -54,7 +54,7 @@ def test_aria_is_the_mean_of_equal_histories_and_the_role_mean_elsewhere():
     keys = []
     for row in data.actions:
         own = (data.episode == data.episode[row]) & (np.arange(len(data)) <= row)
-        keys.append(tuple(zip(data.role[own], data.labels[own], strict=True)))
+        keys.append((data.role[row], *data.labels[own].tolist()))
     for key in set(keys):
         members = [i for i, other in enumerate(keys) if other == key]
         assert credit[members] == pytest.approx(data.targets[members].mean(), abs=1e-12)

@@ -24,7 +24,7 @@ class Level(NamedTuple):
 
 
 class Contexts:
-    """Level 0 is (role, label) of the action, level j adds the j-th utterance before it.
+    """Level 0 is (role, label) of the action, level j adds the j-th label before it.
 
     The level at which a history begins ends in START, so that its cell holds whole histories. An
     action alone in its fitted cell goes no deeper: its deeper cells would hold the same action.
@@ -36,8 +36,8 @@ class Contexts:
         self.depth = depth
 
     def fit(self, data: CreditData) -> list[Level]:
-        pairs = set(zip(data.role.tolist(), data.labels.tolist(), strict=True))
-        self.symbols_ = {pair: code for code, pair in enumerate(sorted(pairs), start=START + 1)}
+        self.roles_ = np.unique(data.role[data.is_action])
+        self.labels_ = np.unique(data.labels)
         self.keys_: list[np.ndarray] = []
         return self._levels(data, grow=True)
 
@@ -46,27 +46,35 @@ class Contexts:
         return self._levels(data, grow=False)
 
     def _levels(self, data: CreditData, grow: bool) -> list[Level]:
-        pairs = zip(data.role.tolist(), data.labels.tolist(), strict=True)
-        symbols = np.array([self.symbols_.get(pair, -1) for pair in pairs], np.int64)
         rows, position = data.actions, data.position
-        actions, cells = np.arange(len(rows)), np.zeros(len(rows), np.int64)
+        symbols = _codes(self.labels_, data.labels) + START + 1
+        base = len(self.labels_) + 1
+        cells = _codes(self.roles_, data.role[rows])
+        actions = np.flatnonzero(cells >= 0)
+        cells = cells[actions]
         levels: list[Level] = []
         while len(actions) and len(levels) <= self.depth:
             back = len(levels)
             place = position[rows[actions]] - back
             symbol = np.where(place >= 0, symbols[np.maximum(rows[actions] - back, 0)], START)
-            keys = cells * (len(self.symbols_) + 1) + symbol
+            keys = cells * base + symbol
             if grow:
                 self.keys_.append(np.unique(keys))
             elif back == len(self.keys_):
                 break
             table = self.keys_[back]
-            cells = np.minimum(np.searchsorted(table, keys), max(len(table) - 1, 0))
-            seen = (symbol >= 0) & (table[cells] == keys)
+            cells = np.minimum(np.searchsorted(table, keys), len(table) - 1)
+            seen = ((symbol > START) | (place < 0)) & (table[cells] == keys)
             actions, cells, place = actions[seen], cells[seen], place[seen]
-            levels.append(Level(actions, cells, table // (len(self.symbols_) + 1)))
+            levels.append(Level(actions, cells, table // base if back else np.zeros_like(table)))
             deeper = place >= 0
             if grow:
                 deeper &= np.bincount(cells, minlength=len(table))[cells] > 1
             actions, cells = actions[deeper], cells[deeper]
         return levels
+
+
+def _codes(known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(n,) place of each value among the sorted known ones, -1 for others."""
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[place] == values, place, -1).astype(np.int64)

@@ -17,8 +17,8 @@ UNSEEN = -2
 class HistoryMeans(ABC):
     """Credit = mean return of all fitted actions with the same history and the same action.
 
-    Histories are equal if the same roles said the same symbols in the same order. An action whose
-    history was never fitted gets the mean return of its role.
+    Histories are equal if the same symbols were said in the same order; the acting role is part of
+    the cell. An action whose history was never fitted gets the mean return of its role.
     """
 
     in_sample = True
@@ -31,31 +31,32 @@ class HistoryMeans(ABC):
 
     def fit(self, data: CreditData) -> Self:
         self.role_means_ = role_means(data)
-        self.tree_: dict[tuple[int, str, Hashable], int] = {}
-        cells = self._walk(data, grow=True)[data.is_action]
-        self.counts_ = np.bincount(cells, minlength=len(self.tree_))
-        sums = np.bincount(cells, weights=data.targets, minlength=len(self.tree_))
-        self.means_ = sums / np.maximum(self.counts_, 1)
+        self.tree_: dict[tuple[int, Hashable], int] = {}
+        self.cells_: dict[tuple[int, str], int] = {}
+        nodes = self._walk(data, grow=True)
+        keys = zip(nodes[data.is_action].tolist(), data.role[data.is_action].tolist(), strict=True)
+        cells = np.array([self.cells_.setdefault(key, len(self.cells_)) for key in keys])
+        sums = np.bincount(cells, weights=data.targets)
+        self.means_ = sums / np.bincount(cells)
         return self
 
     def credit(self, data: CreditData) -> np.ndarray:
-        cells = self._walk(data, grow=False)[data.is_action]
-        known = (cells >= 0) & (self.counts_[np.maximum(cells, 0)] > 0)
-        return np.where(
-            known, self.means_[cells], by_role(self.role_means_, data.role[data.actions])
-        )
+        role = data.role[data.is_action]
+        nodes = self._walk(data, grow=False)[data.is_action]
+        keys = zip(nodes.tolist(), role.tolist(), strict=True)
+        cells = np.array([self.cells_.get(key, UNSEEN) for key in keys], np.int64)
+        return np.where(cells == UNSEEN, by_role(self.role_means_, role), self.means_[cells])
 
     def _walk(self, data: CreditData, grow: bool) -> np.ndarray:
         """(n,) node of the tree of histories that each utterance leads to, or UNSEEN."""
         nodes = np.empty(len(data), np.int64)
         node, previous = ROOT, -1
-        steps = zip(data.episode.tolist(), data.role.tolist(), self.symbols(data), strict=True)
-        for row, (episode, role, symbol) in enumerate(steps):
-            step = (ROOT if episode != previous else node, role, symbol)
-            node = (
-                self.tree_.setdefault(step, len(self.tree_))
-                if grow
-                else (self.tree_.get(step, UNSEEN))
-            )
+        steps = zip(data.episode.tolist(), self.symbols(data), strict=True)
+        for row, (episode, symbol) in enumerate(steps):
+            step = (ROOT if episode != previous else node, symbol)
+            if grow:
+                node = self.tree_.setdefault(step, len(self.tree_))
+            else:
+                node = self.tree_.get(step, UNSEEN)
             nodes[row], previous = node, episode
         return nodes

@@ -1,0 +1,172 @@
+"""`python -m aria_dvc credit`: the credit of every action of a log, without DVC.
+
+Fits on LOGS and writes one row per action of LOGS (out of fold where the method is not defined in
+sample), or of the logs given with --score, whose outcomes are not looked at:
+
+    python -m aria_dvc credit games.json --method regression --out credit.parquet
+    python -m aria_dvc credit games.json --score new.json --method regression --out credit.parquet
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aria_dvc.credit.methods.registry import method_class, method_names
+from aria_dvc.errors import AriaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.credit.methods.base import CreditData
+
+K_MAX, EXACT_LIMIT = 100, 100_000
+
+
+@dataclass
+class Dialogues:
+    """turns: one row an utterance (records/tables.py). vectors: (n, d) float32 or None."""
+
+    turns: pd.DataFrame
+    vectors: np.ndarray | None
+
+
+def add_credit_parser(subparsers: Any) -> None:
+    """Add the subcommand `credit`; its parsed arguments carry the function to call as `run`."""
+    parser = subparsers.add_parser("credit", help="credit of every action of a log, without DVC")
+    parser.add_argument("logs", nargs="+", type=Path, help="dialogues with outcomes, to fit on")
+    parser.add_argument("--score", nargs="+", type=Path, help="credit these dialogues instead")
+    parser.add_argument("--method", default="aria", choices=method_names())
+    parser.add_argument("--out", type=Path, required=True, help="Parquet file to write")
+    parser.add_argument("--quality", type=Path, help="also write the metrics of the fit (JSON)")
+    parser.add_argument("--k", type=int, help="number of intentions; default by silhouette")
+    parser.add_argument("--gamma", type=float, default=0.95, help="discount per own turn")
+    parser.add_argument("--folds", type=int, default=5, help="folds by episode")
+    parser.add_argument("--embed", default="all-minilm-l6-v2", help="embedding model")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.set_defaults(run=run_credit)
+
+
+def run_credit(args: argparse.Namespace) -> None:
+    """Do what the command line says.
+
+    Raises:
+        AriaError: see `read_log`; several games in one call, or actions without an outcome in LOGS.
+    """
+    from aria_dvc.credit.methods.base import fit_credit
+    from aria_dvc.credit.quality import credit_quality
+    from aria_dvc.files import write_json, write_parquet
+
+    if args.folds < 2:
+        raise AriaError(f"--folds is {args.folds}: at least 2 are needed to hold episodes out")
+    make = method_class(args.method)
+    fitted = read_dialogues(args.logs, need_rewards=True)
+    scored = read_dialogues(args.score, need_rewards=False) if args.score else None
+    data, other = as_credit_data(fitted, scored, make(), args)
+    if scored is None or other is None:
+        credit = fit_credit(make(), data, args.folds, args.seed)
+        table = credit_table(fitted.turns, data, credit)
+    else:
+        credit = make().fit(data).credit(other)
+        table = credit_table(scored.turns, other, credit)
+    write_parquet(args.out, table)
+    if args.quality:
+        write_json(args.quality, credit_quality(make, data, args.folds, args.seed))
+
+
+def read_dialogues(paths: list[Path], need_rewards: bool) -> Dialogues:
+    """The turns of one or more logs of one game; with several logs ids become `file:id`."""
+    import pandas as pd
+
+    from aria_dvc.records.readers import read_log
+    from aria_dvc.records.tables import turns_table
+
+    parts, vectors = [], []
+    for path in paths:
+        episodes = read_log(path, need_rewards=need_rewards)
+        turns = turns_table(episodes)
+        if len(paths) > 1:
+            turns["episode_id"] = f"{path.name}:" + turns["episode_id"]
+        parts.append(turns)
+        vectors += [u.embedding for episode in episodes for u in episode.utterances]
+    turns = pd.concat(parts, ignore_index=True)
+    games = sorted(turns["game"].unique())
+    if len(games) > 1:
+        raise AriaError(f"logs of several games ({', '.join(games)}): credit one game at a time")
+    given = all(vector is not None for vector in vectors)
+    return Dialogues(turns, np.stack(vectors).astype(np.float32) if given else None)
+
+
+def as_credit_data(
+    fitted: Dialogues, scored: Dialogues | None, method: Any, args: argparse.Namespace
+) -> tuple[CreditData, CreditData | None]:
+    """Arrays of both logs with what the method needs: vectors, and labels in one space."""
+    from aria_dvc.credit.aggregation import returns_of
+    from aria_dvc.credit.methods.base import credit_data
+
+    logs = [fitted] if scored is None else [fitted, scored]
+    if scored is not None:
+        acting = set(fitted.turns["role"][fitted.turns["is_action"]])
+        scored.turns["is_action"] = scored.turns["role"].isin(acting)
+    if method.uses_embeddings or method.uses_labels:
+        embed_where_needed(logs, args.embed)
+    labels = labels_of(logs, args) if method.uses_labels else [None] * len(logs)
+    data = [
+        credit_data(log.turns, returns_of(log.turns, args.gamma), log.vectors, labelled)
+        for log, labelled in zip(logs, labels, strict=True)
+    ]
+    return data[0], data[1] if scored is not None else None
+
+
+def embed_where_needed(logs: list[Dialogues], source: str) -> None:
+    """Fill in vectors, of one model for all logs: their own if every log has some."""
+    from aria_dvc.intentions.embedding import embed_texts
+
+    if all(log.vectors is not None for log in logs):
+        if len({log.vectors.shape[1] for log in logs if log.vectors is not None}) > 1:
+            raise AriaError("the logs' embeddings differ in length: embed them with one model")
+        return
+    for log in logs:
+        log.vectors = embed_texts(log.turns["text"].tolist(), source)
+
+
+def labels_of(logs: list[Dialogues], args: argparse.Namespace) -> list[np.ndarray]:
+    """Intentions of the first log by clustering, of the second by the nearest cluster."""
+    from aria_dvc.credit.aggregation import choose_k, chosen_labels
+    from aria_dvc.credit.labelling import unseen_labels
+    from aria_dvc.intentions.space import build_space, distinct_points
+    from aria_dvc.params import ClusterParams, SelectKParams
+
+    first = logs[0]
+    assert first.vectors is not None
+    game = str(first.turns["game"].iloc[0])
+    cluster = ClusterParams(k_max=K_MAX, linkage="ward", exact_limit=EXACT_LIMIT)
+    tree, nested = build_space(first.turns, first.vectors, game, cluster)
+    select = SelectKParams(method="silhouette", per_role=False, eps=0.01, tau=10)
+    selection, _ = choose_k(
+        first.turns,
+        first.vectors,
+        nested,
+        distinct_points(tree[:, 2]),
+        game,
+        select,
+        k=args.k,
+        gamma=args.gamma,
+        seed=args.seed,
+    )
+    labels = [chosen_labels(first.turns, nested, selection)]
+    for log in logs[1:]:
+        assert log.vectors is not None
+        known = (first.turns, first.vectors, labels[0])
+        labels.append(unseen_labels(*known, log.turns, log.vectors, game))
+    return labels
+
+
+def credit_table(turns: pd.DataFrame, data: CreditData, credit: np.ndarray) -> pd.DataFrame:
+    """One row an action: episode_id, position, role, return (NaN if not known), reward."""
+    rows = turns.iloc[data.actions][["episode_id", "position", "role"]].reset_index(drop=True)
+    return rows.assign(**{"return": data.targets, "reward": credit})
