@@ -71,7 +71,7 @@ def make_plan(
 ) -> Plan:
     """Cut global batches into micro-batches; every step gets the same number per process."""
     lengths = np.array([len(example) for example, _ in data])
-    cuts = [_cut_by_tokens(batch, lengths, tokens_per_batch) for batch in batches]
+    cuts = [cut_by_tokens(batch, lengths, tokens_per_batch) for batch in batches]
     accumulation = max(math.ceil(len(groups) / processes) for groups in cuts)
     micro: list[list[int]] = []
     for groups in cuts:
@@ -80,7 +80,7 @@ def make_plan(
     return Plan(micro, actions, accumulation, processes)
 
 
-def _cut_by_tokens(
+def cut_by_tokens(
     batch: Sequence[int] | np.ndarray, lengths: np.ndarray, budget: int
 ) -> list[list[int]]:
     """Sequences from longest to shortest, filled up to `budget` padded tokens (one at least)."""

@@ -6,6 +6,7 @@ Weights are read from safetensors alone and no code from a model's repository ru
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import torch
 
     from aria_dvc.params import Lora
+
+# Raised by peft about a name inside transformers; nothing a user could act on.
+warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 TASK_TYPES = {"policy": "CAUSAL_LM", "reward_model": "SEQ_CLS"}

@@ -40,6 +40,7 @@ from aria_dvc.learning.trainer import (
     fit,
     make_deterministic,
     save,
+    save_weights,
     write_history,
 )
 
@@ -90,9 +91,7 @@ class PolicyRun:
         model = load_model(self.base_dir, trust_remote_code=self.trust_remote_code)
         if self.params.lora is None:
             return model
-        model = add_lora(model, self.params.lora, STAGE)
-        set_portable_base(model, self.base_dir)
-        return model
+        return add_lora(model, self.params.lora, STAGE)
 
     def reference(self) -> ReferenceLogits | None:
         if self.params.kl == 0:
@@ -153,16 +152,6 @@ class PolicyRun:
         }
 
 
-def set_portable_base(model: Any, base_dir: str | Path) -> None:
-    """Name the base in the adapter's config relative to the repository, never absolutely."""
-    path = Path(base_dir)
-    if path.is_absolute():
-        inside = path.is_relative_to(Path.cwd())
-        path = path.relative_to(Path.cwd()) if inside else Path(path.name)
-    for config in model.peft_config.values():
-        config.base_model_name_or_path = path.as_posix()
-
-
 def train_policy(
     params: PolicyParams,
     frames: Sequence[GameFrames],
@@ -208,13 +197,13 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
     ratio = task.variance_ratio(model)
     if not task.data:
         with run.writing() as folder:
-            model.save_pretrained(str(folder))
+            save_weights(model, folder, task.base_dir)
             write_json(folder / "metrics.json", {"steps": 0, "final_loss": 0.0, **task.sizes()})
         return
     make_deterministic(task.seed)
     trainer = task.fit(model, run, progress)
     with run.writing() as folder:
-        save(trainer, folder)
+        save(trainer, folder, task.base_dir)
         write_history(trainer, folder)
         metrics = {
             "final_loss": final_loss(trainer),

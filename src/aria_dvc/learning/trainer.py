@@ -19,10 +19,10 @@ import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import write_csv
+from aria_dvc.files import read_json, write_csv, write_json
 from aria_dvc.learning.batches import Collate, MicroBatches, Paired, Plan, make_plan
 from aria_dvc.learning.checkpoints import MarkComplete
-from aria_dvc.learning.models import Precision, uses_bfloat16
+from aria_dvc.learning.models import Precision, quiet_transformers, uses_bfloat16
 
 Progress = Callable[[int, int], None]
 
@@ -123,7 +123,8 @@ def fit(
     trainer.remove_callback(PrinterCallback)
     if progress:
         trainer.add_callback(ReportProgress(progress))
-    trainer.train(resume_from_checkpoint=resume)
+    with quiet_transformers():
+        trainer.train(resume_from_checkpoint=resume)
     return trainer
 
 
@@ -156,12 +157,35 @@ def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> Tr
     )
 
 
-def save(trainer: MicroBatchTrainer, folder: Path) -> None:
+def save(trainer: MicroBatchTrainer, folder: Path, base_dir: Path) -> None:
     """Weights as safetensors, gathered from all processes; none of the trainer's own files."""
-    trainer.save_model(str(folder))
+    with quiet_transformers():
+        trainer.save_model(str(folder))
     if trainer.args.should_save:
-        for name in ("training_args.bin", "README.md"):
-            (folder / name).unlink(missing_ok=True)
+        (folder / "training_args.bin").unlink(missing_ok=True)
+        _tidy(folder, base_dir)
+
+
+def save_weights(model: Any, folder: Path, base_dir: Path) -> None:
+    """The same for a model that was never trained."""
+    with quiet_transformers():
+        model.save_pretrained(str(folder))
+    _tidy(folder, base_dir)
+
+
+def _tidy(folder: Path, base_dir: Path) -> None:
+    """No model card, and the base named relative to the repository, never absolutely."""
+    (folder / "README.md").unlink(missing_ok=True)
+    config = folder / "adapter_config.json"
+    if config.is_file():
+        write_json(config, read_json(config) | {"base_model_name_or_path": _portable(base_dir)})
+
+
+def _portable(path: Path) -> str:
+    if path.is_absolute():
+        inside = path.is_relative_to(Path.cwd())
+        path = path.relative_to(Path.cwd()) if inside else Path(path.name)
+    return path.as_posix()
 
 
 def write_history(trainer: MicroBatchTrainer, folder: Path) -> None:

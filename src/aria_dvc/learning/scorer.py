@@ -1,0 +1,134 @@
+"""A trained reward model at work: credits of actions, whole dialogues in one pass each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from aria_dvc.chat import Message, Renderer
+from aria_dvc.errors import AriaError
+from aria_dvc.files import read_json
+from aria_dvc.learning.batches import Paired
+from aria_dvc.learning.examples import Dialogue, Key, build_examples
+from aria_dvc.learning.models import Precision, load_model, load_tokenizer, uses_bfloat16
+from aria_dvc.learning.reward_model import SCALE_FILE, Scale, predict, regression_collate
+
+ADAPTER_FILE = "adapter_config.json"
+
+
+class RewardScorer:
+    """Scores (history, action) with the reward model in a folder.
+
+    Args:
+        folder: data/reward_model/<category>.
+        base_dir: the backbone under a LoRA adapter; not read for a fully trained model.
+        max_tokens: longer histories keep their most recent whole exchanges.
+
+    Raises:
+        AriaError: the folder holds no reward model.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        base_dir: str | Path,
+        *,
+        max_tokens: int = 4096,
+        tokens_per_batch: int = 4096,
+        precision: Precision = "auto",
+        trust_remote_code: bool = False,
+    ) -> None:
+        folder = Path(folder)
+        if not (folder / SCALE_FILE).is_file():
+            raise AriaError(f"{folder} holds no reward model: run the reward_model stage")
+        self.tokenizer = load_tokenizer(folder, trust_remote_code=trust_remote_code)
+        self.renderer = Renderer(self.tokenizer)
+        self.model = _load(folder, base_dir, trust_remote_code)
+        self.model.config.pad_token_id = self.tokenizer.pad_token_id
+        self.scale = Scale(**read_json(folder / SCALE_FILE))
+        self.max_tokens = max_tokens
+        self.tokens_per_batch = tokens_per_batch
+        self.bfloat16 = uses_bfloat16(precision)
+
+    def score(self, chats: Sequence[Sequence[Message]]) -> np.ndarray:
+        """Credit of the last message of every chat, which is the action: (n,) float64.
+
+        Raises:
+            AriaError: a chat does not end with an assistant message, or does not fit.
+        """
+        for index, chat in enumerate(chats):
+            if not chat or chat[-1]["role"] != "assistant":
+                raise AriaError(
+                    f"items[{index}]: the last message must be the assistant's, it is the action"
+                )
+        dialogues = [
+            Dialogue("", str(i), "", list(chat), _action_places(chat))
+            for i, chat in enumerate(chats)
+        ]
+        scores = self.score_dialogues(dialogues, last_only=True)
+        return np.array([scores[("", d.episode_id, d.positions[-1])] for d in dialogues])
+
+    def score_dialogues(
+        self, dialogues: Sequence[Dialogue], last_only: bool = False
+    ) -> dict[Key, float]:
+        """Credit of every action of every dialogue (or of the last ones), one pass a dialogue.
+
+        Raises:
+            AriaError: an action does not fit into `max_tokens`.
+        """
+        if not dialogues:
+            return {}
+        wanted = {(d.game, d.episode_id, d.role): d.positions[-1] for d in dialogues}
+        examples = build_examples(dialogues, self.renderer, self.max_tokens)
+        data: list[Paired] = []
+        for example in examples.items:
+            last = wanted[(example.game, example.episode_id, example.role)]
+            keep = [not last_only or key[2] == last for key in example.keys]
+            if any(keep):
+                data.append((example, np.where(keep, 0.0, np.nan).astype(np.float32)))
+        scores = self._predict(data)
+        for dialogue in dialogues:
+            places = dialogue.positions[-1:] if last_only else dialogue.positions
+            if any((dialogue.game, dialogue.episode_id, p) not in scores for p in places):
+                raise AriaError(
+                    f"dialogue {dialogue.episode_id}: an action does not fit into "
+                    f"{self.max_tokens} tokens: shorten it or raise the limit"
+                )
+        return scores
+
+    def _predict(self, data: Sequence[Paired]) -> dict[Key, float]:
+        scores = predict(
+            self.model,
+            data,
+            self.scale,
+            regression_collate(self.tokenizer.pad_token_id, {}),
+            tokens_per_batch=self.tokens_per_batch,
+            bfloat16=self.bfloat16,
+        )
+        keys = [
+            key
+            for example, values in data
+            for key, value in zip(example.keys, values, strict=True)
+            if not np.isnan(value)
+        ]
+        return dict(zip(keys, scores.tolist(), strict=True))
+
+
+def _action_places(chat: Sequence[Message]) -> list[int]:
+    return [i for i, message in enumerate(chat) if message["role"] == "assistant"]
+
+
+def _load(folder: Path, base_dir: str | Path, trust_remote_code: bool) -> Any:
+    if not (folder / ADAPTER_FILE).is_file():
+        model = load_model(folder, head="score", trust_remote_code=trust_remote_code)
+    else:
+        from peft import PeftModel
+
+        base = load_model(base_dir, head="score", trust_remote_code=trust_remote_code)
+        model = PeftModel.from_pretrained(base, str(folder))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return model.to(device).eval()
