@@ -1,0 +1,311 @@
+"""What a city is known for: topics, kinds of sights and names of sights in free text.
+
+A claim is understood only if all its content words are covered by topics, names or neutral words
+("famous", "vibrant", "in the world"). A restriction that is not understood leaves a False False
+(who has no kite festival has no famous kite festival of blue kites) and makes a True unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+import yaml
+
+from aria_dvc.oracles.city_facts import CityFacts, city_facts
+from aria_dvc.oracles.text import fold
+
+_NEUTRAL = frozenset(
+    fold(word)
+    for word in """
+    a an the its any some one of in on at to for with by from and or as is are was be been being has
+    have having that which who where there this these those it their famous well known renowned
+    popular iconic vibrant bustling rich strong beautiful unique specific particular particularly
+    notable significant prominent major important large big great many numerous several various
+    lively colorful colourful extensive diverse distinct distinctive traditional historic historical
+    cultural culture local annual world internationally recognized recognised scene area areas place
+    places site sites city cities CITY COUNTRY country national international especially such like
+    including include includes etc other interesting grand old modern impressive stunning amazing
+    home to host hosts hosted hosting located near within around throughout people visitors tourists
+    tourist attracts attract attracting every year world-class high quality active current presence
+    connection association reputation its own year located nearby industry tradition traditions
+    event events type types kind kinds form forms style styles part prestigious thriving growing
+    long standing influence influences ornate intricate elaborate delicious bustling lush scenic
+    picturesque breathtaking majestic exciting entertainment culture called my our widely highly
+    considered often referred also very quite really regarded celebrated variety range blend mix
+    attraction attractions landmark landmarks activity activities options destination destinations
+    """.split()
+)
+_LEAD = re.compile(
+    r"^(?:(?:known|famous|renowned|recognized|recognised|noted|popular|celebrated|notable|"
+    r"associated|recognizable|reputed|distinguished|loved|remembered|important)"
+    r" (?:for|as|with|by|because of|due to|worldwide for|globally for)|home to|"
+    r"(?:have|has|had|having|feature|features|host|hosts|offer|contain|possess|boast|celebrate|"
+    r"house|produce|hold)\b|known|famous|situated|located|considered(?: to be)?|associated with|"
+    r"there|referred to as|called|nicknamed)\s+"
+)
+_ARTICLE = re.compile(
+    r"^(?:(?:a|an|the|its|any|some|being|having|hosting|also|one of(?: the)?|own)\s+)+"
+)
+_TAIL = re.compile(
+    r"(?:\s+(?:in|within|near|around|from|of|throughout|across|to|at) (?:CITY|COUNTRY|it|the world|the region|the area|"
+    r"the country|the city)|\s+there|\s+nearby|\s+near it|\s+or not|\s+worldwide|\s+among (?:tourists|locals|visitors)|"
+    r"\s+(?:that|which) (?:CITY|it|you|people) (?:is|are) (?:known|famous) for|"
+    r"\s+(?:that|which) (?:attracts?|draws?|is popular among|are popular with|people visit)[a-z ]*|"
+    r"\s+(?:associated|connected) with (?:CITY|it)|\s+(?:that|which) (?:is|are) (?:known|famous|recognized|popular|well known|visited)[a-z ]*)+$"
+)
+_EXAMPLES = re.compile(
+    r",? (?:such as|including|like|for example|for instance|eg|ie|particularly|especially|specifically)\b ?"
+)
+_KINDS = {
+    "park": "park|garden", "museum": "museum|gallery|house", "street": "street|avenue|boulevard|walk",
+    "university": "university|college", "stadium": "stadium|arena", "tower": "tower",
+    "square": "square|plaza", "market": "market|bazaar|souk", "bazaar": "bazaar|souk",
+    "zoo": "zoo|wildlife park", "airport": "airport", "cathedral": "cathedral|basilica",
+    "church": "church|cathedral|basilica|chapel", "statue": "statue|sculpture",
+    "garden": "garden|park", "monument": "monument|memorial|arch|column|obelisk",
+    "palace": "palace", "temple": "temple|pagoda|shrine", "bridge": "bridge",
+    "theater": "theatre|opera", "theatre": "theatre|opera", "mosque": "mosque", "lake": "lake|lagoon",
+    "mountain": "mountain|hill|volcano", "hill": "hill|mountain", "port": "port|harbour",
+    "harbor": "harbour|port|bay", "harbour": "harbour|port|bay", "library": "library",
+    "fort": "fort|citadel|castle", "fortress": "fort|citadel|castle", "castle": "castle|fort|citadel",
+    "citadel": "citadel|fort", "island": "island|islands", "beach": "beach",
+    "tomb": "tomb|mausoleum", "mausoleum": "mausoleum|tomb", "opera house": "opera", "gate": "gate",
+    "mall": "mall", "shopping mall": "mall", "promenade": "promenade|waterfront|boardwalk",
+    "waterfront": "waterfront|promenade|harbour|bay", "hotel": "hotel", "wall": "wall",
+    "cemetery": "cemetery", "shrine": "shrine|temple", "arch": "arch", "monastery": "monastery",
+    "lighthouse": "lighthouse", "memorial": "memorial|monument", "fountain": "fountain",
+    "ferris wheel": "wheel", "cable car": "cablecar", "clock tower": "clock", "canal": "canal",
+    "synagogue": "synagogue", "waterfall": "waterfall", "cave": "cave", "train station": "station",
+    "railway station": "station", "metro": "metro|subway|underground", "minaret": "minaret",
+    "pagoda": "pagoda", "obelisk": "obelisk", "dome": "dome", "observatory": "observatory",
+    "pyramid": "pyramid", "pier": "pier", "aquarium": "aquarium", "skyscraper": "skyscraper|tower",
+    "art museum": "museum|gallery", "art gallery": "gallery|museum", "amusement park": "themepark",
+    "theme park": "themepark", "botanical garden": "garden|botanical|park", "river": "river",
+    "national park": "nationalpark", "district": "district|neighbourhood",
+    "neighborhood": "neighbourhood|district", "shopping district": "district|street|mall",
+    "shopping street": "street", "basilica": "basilica|cathedral|church", "parliament building": "parliament",
+    "presidential palace": "palace", "royal palace": "palace", "building": "building|skyscraper|hall",
+    "opera": "opera", "concert hall": "hall|concert|opera|theatre", "football stadium": "stadium",
+    "soccer stadium": "stadium", "sports stadium": "stadium", "night market": "market",
+    "avenue": "avenue|street|boulevard", "boulevard": "boulevard|street|avenue", "bay": "bay|harbour",
+    "observation deck": "tower|skyscraper", "spring": "spring", "hot spring": "spring",
+    "volcano": "volcano", "nightlife district": "district|neighbourhood|street", "film studio": "studio",
+    "sculpture": "sculpture|statue", "landmark": "tower|monument|building|palace|temple|mosque|church|bridge|statue",
+    "tourist attraction": "museum|park|garden|tower|monument|palace|temple|mosque|church|bridge|statue",
+}  # fmt: skip
+_COMMON_NAMES = frozenset(
+    fold(name)
+    for name in (
+        "National Museum|Central Market|Chinatown|Clock Tower|National Library|National Stadium|"
+        "Olympic Stadium|Botanical Garden|Municipal Theatre|National Theatre|State Library|"
+        "City Park|National Palace|Royal Palace|Jade|National Opera|Central|Bell Tower|Drum Tower|"
+        "City Hall|Main Street|Grand Bazaar|Old Medina|Gold Museum|Wall Street|Twin Center|"
+        "Monument|Great Mosque|Parliament House|Central Station|People's Park|Museum District|"
+        "National University|Academy|Central Zoo|Opera House|Central Street|Merdeka Square|"
+        "Independence Square|Liberty Statue|Rainbow Bridge|General Cemetery|Park of Love|"
+        "Presidential Palace|Government Palace|Green Zone|State Opera|Christ Church|Notre-Dame Cathedral|"
+        "Yellow River|Garden City|Bishop|Museum of Modern History|Imperial Palace|Sufi|Sun Island|"
+        "Nanjing Road|Chongqing Road|Beijing Road|Alexander Garden|Casa Rosada|Chapultepec|Universal Studios"
+    ).split("|")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One thing that a city may be known for."""
+
+    name: str
+    pattern: re.Pattern[str]
+    default: str
+    yes: frozenset[str]
+    no: frozenset[str]
+    maybe: frozenset[str]
+
+
+def _cities(cell: str) -> frozenset[str]:
+    found: set[str] = set()
+    for part in filter(None, cell.split("|")):
+        if part == "%coast":
+            found |= {name for name, facts in city_facts().items() if facts.coast == "yes"}
+        elif part.startswith("@"):
+            found |= {n for n, facts in city_facts().items() if facts.country.name == part[1:]}
+        else:
+            found.add(part)
+    return frozenset(found)
+
+
+@cache
+def topics() -> tuple[Topic, ...]:
+    """All topics of `data/city_topics.yaml`."""
+    from importlib import resources
+
+    source = resources.files("aria_dvc.oracles").joinpath("data/city_topics.yaml")
+    rows = yaml.load(
+        source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    )
+    return tuple(
+        Topic(
+            name,
+            re.compile(rf"\b(?:{row['ask']})(?:s|es)?\b"),
+            row["default"],
+            _cities(row.get("yes", "")),
+            _cities(row.get("no", "")),
+            _cities(row.get("maybe", "")),
+        )
+        for name, row in rows.items()
+    )
+
+
+@cache
+def named_sights() -> dict[str, frozenset[str]]:
+    """Folded names of sights with the cities that have them; everyday names are left out."""
+    found: dict[str, set[str]] = {}
+    for city, facts in city_facts().items():
+        own = [f"{name} " for name in facts.city.names]
+        for name in facts.sights.values():
+            plain = fold(re.sub(r"\(.*?\)|,.*| nearby.*| in ancient.*| in the past.*", "", name))
+            proper = name[:1].isupper() and plain not in _COMMON_NAMES and len(plain) > 4
+            if proper and not name.startswith("the ") and not any(p in f"{plain} " for p in own):
+                found.setdefault(plain, set()).add(city)
+    return {name: frozenset(where) for name, where in found.items() if len(where) <= 3}
+
+
+@cache
+def _sight_pattern() -> re.Pattern[str]:
+    names = sorted(named_sights(), key=lambda name: (-len(name), name))
+    return re.compile(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b")
+
+
+class Topics:
+    """Truth of "known for", "home to" and "have" claims about one city."""
+
+    def __init__(self, facts: CityFacts) -> None:
+        self.facts = facts
+
+    def truth(self, claim: str) -> bool | None:
+        """True, False, or None where the claim is not understood or not known."""
+        text = strip_frame(claim)
+        if not text:
+            return None
+        head, *examples = _EXAMPLES.split(text, maxsplit=1)
+        if examples and head:
+            detail = self._any(re.split(r" or | and |,", examples[0]))
+            if detail is not None:
+                return detail and self._joined(head) is not False
+            main = self._joined(head)
+            return main if main is False else None
+        return self._joined(text)
+
+    def near(self, name: str) -> bool | None:
+        """Whether a sight of that name or a kind of it is in or by the city."""
+        return self._part(strip_frame(name))
+
+    def _joined(self, text: str) -> bool | None:
+        whole = self._part(text)
+        if whole is not None:
+            return whole
+        if re.search(r" or ", text):
+            return self._any(re.split(r",? or |,", text))
+        parts = [part for part in re.split(r",? and |,| with | featuring ", text) if part.strip()]
+        if len(parts) < 2:
+            return None
+        values = [self._part(strip_frame(part)) for part in parts]
+        if any(value is False for value in values):
+            return False
+        return True if all(values) else None
+
+    def _any(self, parts: list[str]) -> bool | None:
+        values = [self._and(strip_frame(part)) for part in parts if strip_frame(part)]
+        if any(values):
+            return True
+        return None if None in values or not values else False
+
+    def _and(self, text: str) -> bool | None:
+        value = self._part(text)
+        if value is not None or " and " not in text:
+            return value
+        values = [self._part(strip_frame(part)) for part in text.split(" and ")]
+        return False if False in values else True if all(values) else None
+
+    def _part(self, text: str) -> bool | None:
+        """One phrase: the longest topics win, leftovers decide how far they can be trusted."""
+        text = text.strip(" ,")
+        names = _sight_pattern().findall(text)
+        found: list[bool | None] = [self.facts.city.name in named_sights()[n] for n in names]
+        rest = _sight_pattern().sub(" ", text)
+        for topic, span in _longest(rest):
+            found.append(self.value(topic))
+            rest = rest.replace(span, " " * 3, 1)
+        if not found:
+            return self._kind(text)
+        if any(value is False for value in found):
+            return False
+        left = [word for word in re.findall(r"[a-zA-Z0-9']+", rest) if word not in _NEUTRAL]
+        return True if all(found) and not left else None
+
+    def _kind(self, text: str) -> bool | None:
+        """`a famous clock tower`: True if such a sight is listed, else unknown."""
+        words = [word for word in text.split() if word not in _NEUTRAL]
+        kind = _KINDS.get(" ".join(words)) or _KINDS.get(" ".join(words).removesuffix("s"))
+        if not kind:
+            return None
+        return True if any(part in self.facts.sights for part in kind.split("|")) else None
+
+    def value(self, topic: Topic) -> bool | None:
+        """What is known about one topic."""
+        name = self.facts.city.name
+        for listed, value in ((topic.maybe, None), (topic.yes, True), (topic.no, False)):
+            if name in listed and not (value is None and (name in topic.yes)):
+                return value
+        if topic.default == "rivers":
+            return True if self.facts.rivers.sure else None
+        if topic.default == "lakes":
+            return True if self.facts.lakes.sure else None
+        if topic.default == "capital":
+            national = self.facts.city.names and set(self.facts.city.names) & set(
+                self.facts.country.capital
+            )
+            return True if national else None
+        return {"yes": True, "no": False}.get(topic.default)
+
+    def sight(self, kind: str) -> str | None:
+        """The name of the best known sight of a kind such as `river` or `art museum`."""
+        for part in _KINDS.get(kind, "").split("|"):
+            if part in self.facts.sights:
+                return self.facts.sights[part]
+        return None
+
+
+def strip_frame(claim: str) -> str:
+    """Drops "known for its", "home to a", "in the world" around the content of a claim."""
+    text = claim.strip(" ,")
+    before = None
+    while text != before:
+        before = text
+        text = _TAIL.sub("", _ARTICLE.sub("", _LEAD.sub("", text))).strip(" ,")
+    return text
+
+
+def _longest(text: str) -> list[tuple[Topic, str]]:
+    """The topics named in `text`, longest match first, without overlaps."""
+    matches = [
+        (match.end() - match.start(), -order, match.start(), topic, match.group())
+        for order, topic in enumerate(topics())
+        for match in topic.pattern.finditer(text)
+    ]
+    matches.sort(key=lambda item: (-item[0], item[1]))
+    taken: list[tuple[int, int]] = []
+    chosen = []
+    for length, _, start, topic, span in matches:
+        end = start + length
+        if all(end <= a or start >= b for a, b in taken):
+            taken.append((start, end))
+            chosen.append((topic, span))
+    return chosen
+
+
+def kinds() -> dict[str, str]:
+    """Words for kinds of sights, with the keys of `CityFacts.sights` that serve them."""
+    return _KINDS
