@@ -6,13 +6,12 @@ Utilities at acceptance in round t with Alice's share p: p * delta_a^(t-1) and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from aria_dvc.games import parsing
+from aria_dvc.games import shares
 from aria_dvc.games.alternating import (
     ROLES,
     AlternatingMatch,
@@ -24,8 +23,7 @@ from aria_dvc.games.alternating import (
     other,
     percent_text,
 )
-from aria_dvc.games.base import Config, Game, IllegalMove
-from aria_dvc.games.parsing import MAX_DECIMALS, Amount, Sentence
+from aria_dvc.games.base import Config, Game
 
 DISCOUNTS = (0.8, 0.9, 0.95, 1.0)
 SUMS = (100, 10_000, 1_000_000)
@@ -49,7 +47,7 @@ class BargainingMatch(AlternatingMatch):
         )
 
     def read(self, text: str, role: str) -> Move:
-        return read(text, role, self.money, self.standing)
+        return shares.read(text, role, self.money, self.standing)
 
     def say(self, move: Move) -> str:
         if move.value is None:
@@ -86,7 +84,7 @@ class BargainingMatch(AlternatingMatch):
             f"You are {name}. You and {rival} divide ${total} by taking turns. {first} "
             f"{self._losses(role)} {end} Each turn, write one short sentence: accept with "
             '"I accept.", or make an offer such as "I propose that Alice gets X and Bob gets Y." '
-            f"with X + Y = {total} (X/Y also means Alice X, Bob Y). Try to gain {aim}."
+            f"with X + Y = {total}, or in percent (X/Y means Alice X, Bob Y). Try to gain {aim}."
         )
 
     def _losses(self, role: str) -> str:
@@ -131,188 +129,3 @@ class Bargaining(Game):
 
 
 GAME = Bargaining()
-
-
-# --- parser ---------------------------------------------------------------------------------------
-
-_SELF = {"i", "me", "my", "mine", "myself"}
-_AMOUNT = r"<(?P<amount>\d+)>"
-_SMALL_WORDS = r"(?: (?:a|an|the|of|only|just|exactly|share|sum|amount|total|with|all|full))*"
-_LEADS = r"(?: (?:will|would|shall|should|can|to|just|then|also|like|want))*"
-_BINDINGS = [
-    re.compile(pattern)
-    for pattern in (
-        rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:gets?|receives?|takes?|keeps?|has|have|gains?)"
-        rf"{_SMALL_WORDS} {_AMOUNT}",
-        r"\b(?:give|gives|giving|offer|offers|offering|leave|leaves|leaving|pay|hand)"
-        rf" (?P<who>alice|bob|me|you){_SMALL_WORDS} {_AMOUNT}",
-        rf"{_AMOUNT} (?:for|to|goes to|go to|going to) (?P<who>alice|bob|me|you|myself|yourself)\b",
-        rf"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?{_AMOUNT}",
-        rf"\b(?P<who>alice|bob|my|your|mine|yours)(?:'s)?(?: (?:share|part|gain))?"
-        rf" ?(?:[:=]|is|would be|will be) ?{_AMOUNT}",
-    )
-]
-_RATIO = re.compile(r"<(?P<alice>\d+)> ?(?:/|-|:|to) ?<(?P<bob>\d+)>")
-_RATIO_OF_WHOM = re.compile(r"\b(?:between|favou?r|respectively)\b|> for (?:me|you|alice|bob)\b")
-_EQUAL = re.compile(
-    r"\b(?:propose|offer|suggest|let us)\b.*(?:\b(?:equally|evenly|in half|down the middle)\b"
-    r"|\b(?:equal|even|fair|fifty[ -]fifty) (?:split|division|shares)\b|\bfifty[ -]fifty\b"
-    r"|\bhalf (?:each|for each|and half)\b)"
-)
-_KEYS = ("alice_gain", "bob_gain", "message", "decision")
-
-
-def read(text: str, role: str, money: Fraction, standing: Fraction | None) -> Move:
-    """The move that a cleaned utterance by `role` states; "X/Y" means Alice X, Bob Y.
-
-    Raises:
-        IllegalMove: it states no move, more than one, or gains that do not sum to `money`.
-    """
-    fields = parsing.json_move(text, _KEYS)
-    if fields is not None:
-        return _read_json(fields, money)
-    marked, amounts = parsing.mark_amounts(parsing.plain(text))
-    parts = parsing.sentences(marked)
-    decided = parsing.decisions(parts)
-    shares = _offered(parts, role, amounts, money)
-    if decided.accept + decided.reject > 1:
-        raise IllegalMove("contradiction", "Either accept or reject, not both.")
-    if decided.accept:
-        named = {amounts[i].of(money) for i in decided.amounts}
-        restated = shares | _restated(parts, role, amounts, money)
-        if standing is not None and (
-            not restated <= {standing} or not named <= {standing, money - standing, money}
-        ):
-            raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
-        return Move("accept")
-    if shares:
-        return Move("offer", _one_offer(shares, money))
-    if decided.reject:
-        return Move("reject")
-    if decided.conditional:
-        raise IllegalMove("conditional", 'Say "I accept." or make an offer, without conditions.')
-    raise IllegalMove("unreadable", 'Make one clear offer, or say "I accept."')
-
-
-def _read_json(fields: dict[str, Any], money: Fraction) -> Move:
-    gains = [fields[key] for key in ("alice_gain", "bob_gain") if key in fields]
-    decision = parsing.json_decision(fields["decision"]) if "decision" in fields else None
-    if decision == "outside":
-        raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')
-    if decision == "accept" and gains:
-        raise IllegalMove("accept_and_offer", "Either accept or make an offer.")
-    if decision and not gains:
-        return Move(decision)
-    if len(gains) < 2 or not all(isinstance(gain, Fraction) for gain in gains):
-        raise IllegalMove("bad_json", "A JSON offer has the numbers alice_gain and bob_gain.")
-    _check_sum(gains[0], gains[1], money)
-    return Move("offer", _one_offer({gains[0]}, money))
-
-
-def _one_offer(shares: set[Fraction], money: Fraction) -> Fraction:
-    if len(shares) > 1:
-        raise IllegalMove("ambiguous_offer", "Make exactly one offer.")
-    share = shares.pop()
-    _check_sum(share, money - share, money)
-    if (share * 10**MAX_DECIMALS).denominator != 1:
-        raise IllegalMove("absurd_number", f"Use at most {MAX_DECIMALS} decimals.")
-    return share
-
-
-def _check_sum(alice: Fraction, bob: Fraction, money: Fraction) -> None:
-    if alice + bob != money or not 0 <= alice <= money:
-        raise IllegalMove("wrong_sum", f"The two gains must sum to {number_text(money)}.")
-
-
-def _offered(
-    parts: list[Sentence], role: str, amounts: list[Amount], money: Fraction
-) -> set[Fraction]:
-    """Alice's gains that the text offers; one when the offer is clear."""
-    shares: set[Fraction] = set()
-    for sentence in parts:
-        for segment in sentence.segments:
-            if parsing.REFERENCE.search(segment):
-                continue
-            found = _segment_gains(segment, role, amounts, money)
-            if found:
-                _refuse_unclear(sentence, segment)
-                _refuse_loose_amounts(segment, found, amounts, money)
-                shares |= {alice for alice, _ in found}
-        _check_pairs(sentence, role, amounts, money)
-    return shares
-
-
-def _restated(
-    parts: list[Sentence], role: str, amounts: list[Amount], money: Fraction
-) -> set[Fraction]:
-    """Alice's gains in everything said about a division, be it offered, quoted or accepted."""
-    return {
-        alice
-        for sentence in parts
-        for segment in sentence.segments
-        for alice, _ in _segment_gains(segment, role, amounts, money)
-    }
-
-
-def _segment_gains(
-    segment: str, role: str, amounts: list[Amount], money: Fraction
-) -> set[tuple[Fraction, Fraction]]:
-    """(Alice's gain, Bob's gain) for everything that the segment says about a division."""
-    gains = set()
-    for match in _RATIO.finditer(segment):
-        if _RATIO_OF_WHOM.search(segment):
-            raise IllegalMove("unclear_offer", "Say what Alice gets and what Bob gets.")
-        alice, bob = amounts[int(match["alice"])], amounts[int(match["bob"])]
-        percent = alice.percent or bob.percent
-        first, second = (Amount(side.value, percent).of(money) for side in (alice, bob))
-        _check_sum(first, second, money)
-        gains.add((first, second))
-    for who, amount in _bound(segment, role):
-        value = amounts[amount].of(money)
-        gains.add((value, money - value) if who == "alice" else (money - value, value))
-    if _EQUAL.search(segment):
-        gains.add((money / 2, money / 2))
-    return gains
-
-
-def _bound(segment: str, role: str) -> list[tuple[str, int]]:
-    """(role, position of the amount) for every amount that is said to be somebody's."""
-    found = []
-    for pattern in _BINDINGS:
-        for match in pattern.finditer(segment):
-            who = match["who"]
-            if who not in ROLES:
-                who = role if who in _SELF else other(role)
-            found.append((who, int(match["amount"])))
-    return found
-
-
-def _refuse_unclear(sentence: Sentence, segment: str) -> None:
-    if parsing.NEGATION.search(segment) or parsing.VAGUE.search(segment):
-        raise IllegalMove("unclear_offer", "State one exact offer in plain words.")
-    if parsing.CONDITION.search(sentence.text):
-        raise IllegalMove("conditional", "State one exact offer, without conditions.")
-
-
-def _refuse_loose_amounts(
-    segment: str,
-    gains: set[tuple[Fraction, Fraction]],
-    amounts: list[Amount],
-    money: Fraction,
-) -> None:
-    """An amount beside an offer that is neither gain nor the whole makes the offer unclear."""
-    known = {value for pair in gains for value in pair} | {money}
-    values = {amounts[i].of(money) for i in parsing.positions(segment)}
-    if not values <= known:
-        raise IllegalMove("unclear_offer", "Say what Alice gets and what Bob gets, nothing more.")
-
-
-def _check_pairs(sentence: Sentence, role: str, amounts: list[Amount], money: Fraction) -> None:
-    """Two gains stated together must sum to the money: tells a wrong sum from two offers."""
-    gains: dict[str, set[Fraction]] = {"alice": set(), "bob": set()}
-    for segment in sentence.segments:
-        if not parsing.REFERENCE.search(segment):
-            for who, amount in _bound(segment, role):
-                gains[who].add(amounts[amount].of(money))
-    if len(gains["alice"]) == len(gains["bob"]) == 1:
-        _check_sum(gains["alice"].pop(), gains["bob"].pop(), money)

@@ -6,13 +6,12 @@ Bob b - q; without a trade, and with the outside option (John), both get exactly
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from aria_dvc.games import parsing
+from aria_dvc.games import prices
 from aria_dvc.games.alternating import (
     ROLES,
     AlternatingMatch,
@@ -23,8 +22,7 @@ from aria_dvc.games.alternating import (
     number_text,
     other,
 )
-from aria_dvc.games.base import Config, Game, IllegalMove
-from aria_dvc.games.parsing import Amount, Sentence
+from aria_dvc.games.base import Config, Game
 
 FACTORS = (0.8, 1.0, 1.2, 1.5)
 SCALES = (100, 10_000, 1_000_000)
@@ -56,7 +54,7 @@ class NegotiationMatch(AlternatingMatch):
         return 'Say for example "I offer $P." with your price for P.'
 
     def read(self, text: str, role: str) -> Move:
-        return read(text, self.highest_price, self.standing)
+        return prices.read(text, self.highest_price, self.standing)
 
     def say(self, move: Move) -> str:
         if move.value is None:
@@ -136,111 +134,3 @@ class Negotiation(Game):
 
 
 GAME = Negotiation()
-
-
-# --- parser ---------------------------------------------------------------------------------------
-
-_CUE = re.compile(
-    r"\b(?:(?:propos|offer|suggest|sell|buy|pay|ask|counter|bid|charg|settl|tak)(?:e|ing)?"
-    r"|price|counteroffer|deal|trade)\b"
-)
-_BARE = re.compile(
-    r"(?:(?:ok|well|then|no|only|just|at|for|make it|please|now) )*<\d+>"
-    r"(?: (?:then|please|final|flat|now|it is))*"
-)
-_NOT_A_PRICE = re.compile(
-    r"\b(?:worth|values?|valued|costs?|profits?|gains?|john|margin|loss|lose|surplus|market|save)\b"
-)
-_HYPOTHETICAL = re.compile(r"\b(?:would|could|might|may) (?:\w+ )?(?:pay|sell|buy|take|accept)\b")
-_KEYS = ("price", "product_price", "message", "decision")
-
-
-def read(text: str, highest: Fraction, standing: Fraction | None) -> Move:
-    """The move that a cleaned utterance states; `highest` is the largest price allowed.
-
-    Raises:
-        IllegalMove: it states no move, more than one, or a price out of range.
-    """
-    fields = parsing.json_move(text, _KEYS)
-    if fields is not None:
-        return _read_json(fields, highest)
-    marked, amounts = parsing.mark_amounts(parsing.plain(text))
-    parts = parsing.sentences(marked)
-    decided = parsing.decisions(parts)
-    prices = _offered(parts, amounts)
-    if decided.accept + decided.reject + decided.outside > 1:
-        raise IllegalMove("contradiction", "Make one move: accept, reject or deal with John.")
-    if decided.accept:
-        named = {amounts[i].value for i in decided.amounts} | prices | _quoted(parts, amounts)
-        if standing is not None and not named <= {standing}:
-            raise IllegalMove("accept_and_offer", "Either accept the last price or offer another.")
-        return Move("accept")
-    if decided.outside:
-        if prices:
-            raise IllegalMove("contradiction", "Either deal with John or offer a price.")
-        return Move("outside")
-    if prices:
-        return Move("offer", _one_price(prices, highest))
-    if decided.reject:
-        return Move("reject")
-    if decided.conditional:
-        raise IllegalMove("conditional", 'Say "I accept." or offer a price, without conditions.')
-    raise IllegalMove("unreadable", 'Offer one price, or say "I accept." or "I deal with John."')
-
-
-def _read_json(fields: dict[str, Any], highest: Fraction) -> Move:
-    prices = [fields[key] for key in ("price", "product_price") if key in fields]
-    decision = parsing.json_decision(fields["decision"]) if "decision" in fields else None
-    if decision in ("accept", "outside") and prices:
-        raise IllegalMove("accept_and_offer", "Either decide or offer a price.")
-    if decision and not prices:
-        return Move(decision)
-    if len(prices) != 1 or not isinstance(prices[0], Fraction):
-        raise IllegalMove("bad_json", "A JSON offer has one number, price.")
-    return Move("offer", _one_price(set(prices), highest))
-
-
-def _one_price(prices: set[Fraction], highest: Fraction) -> Fraction:
-    if len(prices) > 1:
-        raise IllegalMove("ambiguous_offer", "Offer exactly one price.")
-    price = prices.pop()
-    if price > highest:
-        raise IllegalMove("absurd_number", f"Prices above ${number_text(highest)} are not taken.")
-    return price
-
-
-def _offered(parts: list[Sentence], amounts: list[Amount]) -> set[Fraction]:
-    """The prices that the text offers; one when the offer is clear."""
-    prices: set[Fraction] = set()
-    for sentence in parts:
-        for segment in sentence.segments:
-            found = [i for i in parsing.positions(segment) if not amounts[i].percent]
-            if found and _offers(segment):
-                _refuse_unclear(sentence, segment)
-                prices |= {amounts[i].value for i in found}
-    return prices
-
-
-def _quoted(parts: list[Sentence], amounts: list[Amount]) -> set[Fraction]:
-    """The prices in what the text says about earlier offers."""
-    return {
-        amounts[i].value
-        for sentence in parts
-        for segment in sentence.segments
-        if parsing.REFERENCE.search(segment)
-        for i in parsing.positions(segment)
-        if not amounts[i].percent
-    }
-
-
-def _offers(segment: str) -> bool:
-    if parsing.REFERENCE.search(segment) or _NOT_A_PRICE.search(segment):
-        return False
-    return bool(_CUE.search(segment) or _BARE.fullmatch(segment))
-
-
-def _refuse_unclear(sentence: Sentence, segment: str) -> None:
-    if parsing.NEGATION.search(segment) or parsing.VAGUE.search(segment):
-        raise IllegalMove("unclear_offer", "State one exact price in plain words.")
-    if parsing.CONDITION.search(sentence.text) or _HYPOTHETICAL.search(segment):
-        raise IllegalMove("conditional", "State one exact price, without conditions.")

@@ -43,7 +43,7 @@ SHARE_REPLIES = (
     "I need more than that. ",
     "Not enough. ",
     "I reject that. ",
-    "We are getting closer. ",
+    "Let us find the middle. ",
     "Waiting costs us both. ",
     "That is not fair to me. ",
 )
@@ -70,7 +70,7 @@ SELLER_REPLIES = (
     "I need more. ",
     "I reject that. ",
     "It is worth more. ",
-    "We are getting closer. ",
+    "Let us find the middle. ",
 )
 BUYER_REPLIES = (
     "",
@@ -80,7 +80,7 @@ BUYER_REPLIES = (
     "That is too expensive. ",
     "I reject that. ",
     "I can not pay that much. ",
-    "We are getting closer. ",
+    "Let us find the middle. ",
 )
 PRICES = (
     "I offer ${price}.",

@@ -25,6 +25,8 @@ from aria_dvc.players.strategies import STRATEGIES, Seat, Strategy
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match
 
+LARGE_SUM = 1_000_000
+"""From here on offers are mostly put in percent: small models spend a token on every digit."""
 GUESSED_MARKUP = Fraction(3, 10)
 """How far apart the values are taken to be by a player that is not told the rival's."""
 
@@ -100,10 +102,11 @@ def _bargain(match: AlternatingMatch, role: str, strategy: Strategy, rng: random
     if seat.last:
         return rng.choice(phrases.REJECT)
     percent = Fraction(round(100 * demand), 100)
-    alice = match.money * (percent if role == "alice" else 1 - percent)
-    return phrases.say_shares(
-        rng, role, number_text(alice), number_text(match.money - alice), first
-    )
+    share = percent if role == "alice" else 1 - percent
+    in_percent = match.money >= LARGE_SUM and rng.random() < 0.6
+    whole, unit = (Fraction(100), "%") if in_percent else (match.money, "")
+    gains = [number_text(whole * part) + unit for part in (share, 1 - share)]
+    return phrases.say_shares(rng, role, gains[0], gains[1], first)
 
 
 def _seat(

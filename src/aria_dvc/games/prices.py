@@ -1,0 +1,129 @@
+"""How a price is read from free text: one amount, offered once and clearly."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+from aria_dvc.games import parsing
+from aria_dvc.games.alternating import Move, number_text
+from aria_dvc.games.base import IllegalMove
+from aria_dvc.games.decisions import REFERENCE, Decisions, decisions, doubt
+from aria_dvc.games.parsing import Amount, Sentence
+
+_CUE = re.compile(
+    r"\b(?:(?:propos|offer|suggest|sell|buy|pay|ask|counter|bid|charg|settl|tak)(?:e|ing)?"
+    r"|price|counteroffer|deal|trade)\b"
+)
+_BARE = re.compile(
+    r"(?:(?:ok|well|then|no|only|just|at|for|make it|please|now) )*<\d+>"
+    r"(?: (?:then|please|final|flat|now|it is))*"
+)
+_NOT_A_PRICE = re.compile(
+    r"\b(?:worth|values?|valued|costs?|profits?|gains?|john|margin|loss|lose|surplus|market|save)\b"
+)
+_HYPOTHETICAL = re.compile(r"\b(?:would|could|might|may) (?:\w+ )?(?:pay|sell|buy|take|accept)\b")
+_KEYS = ("price", "product_price", "message", "decision")
+
+
+def read(text: str, highest: Fraction, standing: Fraction | None) -> Move:
+    """The move that a cleaned utterance states.
+
+    Args:
+        highest: the largest price allowed.
+        standing: the price on the table.
+
+    Raises:
+        IllegalMove: it states no move, more than one, or a price out of range.
+    """
+    fields = parsing.json_move(text, _KEYS)
+    if fields is not None:
+        return _read_json(fields, highest)
+    marked, amounts = parsing.mark_amounts(parsing.plain(text))
+    parts = parsing.sentences(marked)
+    decided = decisions(parts)
+    prices, doubts = _offered(parts, amounts)
+    if decided.accept + decided.reject + decided.outside > 1 or (decided.outside and prices):
+        raise IllegalMove("contradiction", "Make one move: an offer, accept, or deal with John.")
+    if decided.accept:
+        return _acceptance(parts, decided, amounts, prices, standing)
+    if decided.outside:
+        return Move("outside")
+    if prices:
+        return Move("offer", _one_price(prices, highest))
+    if decided.reject:
+        return Move("reject")
+    if decided.conditional or "conditional" in doubts:
+        raise IllegalMove("conditional", 'Say "I accept." or offer a price, without conditions.')
+    if doubts:
+        raise IllegalMove("unclear_offer", "State one exact price in plain words.")
+    raise IllegalMove("unreadable", 'Offer one price, or say "I accept." or "I deal with John."')
+
+
+def _read_json(fields: dict[str, Any], highest: Fraction) -> Move:
+    prices = [fields[key] for key in ("price", "product_price") if key in fields]
+    decision = parsing.json_decision(fields["decision"]) if "decision" in fields else None
+    if decision in ("accept", "outside") and prices:
+        raise IllegalMove("accept_and_offer", "Either decide or offer a price.")
+    if decision and not prices:
+        return Move(decision)
+    if len(prices) != 1 or not isinstance(prices[0], Fraction):
+        raise IllegalMove("bad_json", "A JSON offer has one number, price.")
+    return Move("offer", _one_price(set(prices), highest))
+
+
+def _one_price(prices: set[Fraction], highest: Fraction) -> Fraction:
+    if len(prices) > 1:
+        raise IllegalMove("ambiguous_offer", "Offer exactly one price.")
+    price = next(iter(prices))
+    if price > highest:
+        raise IllegalMove("absurd_number", f"Prices above ${number_text(highest)} are not taken.")
+    return price
+
+
+def _offered(parts: list[Sentence], amounts: list[Amount]) -> tuple[set[Fraction], set[str]]:
+    """The prices that are offered, and the kinds of doubt about those that are not."""
+    prices: set[Fraction] = set()
+    doubts: set[str] = set()
+    for sentence in parts:
+        for segment in sentence.segments:
+            found = _amounts_in(segment, amounts) if _is_offer(segment) else set()
+            kind = doubt(sentence, segment)
+            if found and _HYPOTHETICAL.search(segment):
+                kind = "conditional"
+            if found and kind:
+                doubts.add(kind)
+            else:
+                prices |= found
+    return prices, doubts
+
+
+def _acceptance(
+    parts: list[Sentence],
+    decided: Decisions,
+    amounts: list[Amount],
+    prices: set[Fraction],
+    standing: Fraction | None,
+) -> Move:
+    """An acceptance; whatever price is offered, quoted or accepted must be the standing one."""
+    named = prices | {amounts[i].value for i in decided.amounts}
+    for part in parts:
+        for segment in part.segments:
+            if REFERENCE.search(segment):
+                named |= _amounts_in(segment, amounts)
+    if standing is not None and not named <= {standing}:
+        raise IllegalMove("accept_and_offer", "Either accept the last price or offer another.")
+    return Move("accept")
+
+
+def _amounts_in(segment: str, amounts: list[Amount]) -> set[Fraction]:
+    """The amounts in a segment that may be prices: all but percentages."""
+    found = [amounts[i] for i in parsing.positions(segment)]
+    return {amount.value for amount in found if not amount.percent}
+
+
+def _is_offer(segment: str) -> bool:
+    if REFERENCE.search(segment) or _NOT_A_PRICE.search(segment):
+        return False
+    return bool(_CUE.search(segment) or _BARE.fullmatch(segment))
