@@ -66,12 +66,15 @@ def make_log(
     Raises:
         AriaError: no actions, an action without a finite return, a position twice in an episode.
     """
-    code = np.unique(episode, return_inverse=True)[1].astype(np.int64)
-    order = np.lexsort((position, code))
-    code = code[order]
+    position, code = np.asarray(position), _episode_codes(np.asarray(episode))
     new = np.ones(code.size, bool)
     new[1:] = np.diff(code) != 0
-    if (np.diff(np.asarray(position)[order])[~new[1:]] == 0).any():
+    order = np.arange(code.size)
+    if (np.diff(code) < 0).any() or (np.diff(position)[~new[1:]] <= 0).any():
+        order = np.lexsort((position, code))
+        code = code[order]
+        new[1:] = np.diff(code) != 0
+    if (np.diff(position[order])[~new[1:]] == 0).any():
         raise AriaError("log: an episode has a position twice; give every utterance its own")
     starts = np.flatnonzero(new)
     place = np.arange(code.size) - starts[code] if code.size else np.zeros(0, np.int64)
@@ -80,6 +83,14 @@ def make_log(
     if not action.size or not np.isfinite(gained).all():
         raise AriaError("log: credit needs actions with a return each; give logs with rewards")
     return Log(order, code, place, action, np.asarray(role)[order][action].astype(np.int64), gained)
+
+
+def _episode_codes(episode: np.ndarray) -> np.ndarray:
+    """(n,) int64, 0 .. E - 1, one per episode; ascending numbers keep their order."""
+    ascending = episode.dtype.kind in "iu" and not (episode[1:] < episode[:-1]).any()
+    if ascending:
+        return np.cumsum(np.diff(episode, prepend=episode[:1]) != 0)
+    return np.unique(episode, return_inverse=True)[1].astype(np.int64)
 
 
 def aggregate(log: Log, labels: np.ndarray) -> Aggregated:

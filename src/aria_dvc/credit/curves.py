@@ -50,11 +50,12 @@ def cell_curves(log: Log, nested: NestedLabels) -> CellCurves:
         scores.append(sweep.split(moves))
         summaries.append(sweep.cells.summary())
     scores.append(np.full(mean.size, np.nan))
-    cells, alone, square = (np.array(column) for column in zip(*summaries, strict=True))
+    cells, alone, square = np.stack(summaries, axis=1)
     with np.errstate(invalid="ignore"):
         alone, square = alone / sweep.cells.count, square / sweep.cells.count
         score = np.array(scores) / sweep.cells.count
     spread = np.maximum(square - mean**2, 0.0)
+    cells = np.rint(cells).astype(np.int64)
     return CellCurves(nested.ks, cells, alone, 1.0 - alone, spread, score, variance)
 
 
@@ -113,78 +114,95 @@ def _splits(table: np.ndarray, tree: _TreeOrder) -> Iterator[list[_Move]]:
 
 
 class _Cells:
-    """The partition of the actions into cells: member counts, exact totals and roles."""
+    """The partition of the actions into cells: member counts, exact totals and roles.
+
+    tally: (4, R) by role: number of cells, of singletons, sum of R~ squared, and, for the last
+        `regroup`, sum of |change of R~|.
+    """
 
     def __init__(self, keys: np.ndarray, role: np.ndarray, returns: np.ndarray) -> None:
-        first, cell, size = np.unique(
-            keys, return_index=True, return_inverse=True, return_counts=True
-        )[1:]
-        whole, self.unit = to_fixed(returns)
-        self.value, self.cell = whole, cell.astype(np.int32)
+        self.value, self.unit = to_fixed(returns)
+        self.cell = np.empty(keys.size, np.int32)
         self.size, self.total = np.zeros(keys.size, np.int32), np.zeros(keys.size, np.int64)
         self.role = np.zeros(keys.size, np.int32)
-        self.size[: size.size], self.role[: size.size] = size, role[first]
-        np.add.at(self.total, cell, whole)
-        self.used, self.free = size.size, np.empty(0, np.int32)
-        self.roles = int(role.max()) + 1
-        self.count = self._by_role(role, np.ones(role.size))
-        self._held = self._tally(np.arange(size.size))
+        self.used, self.free = 0, np.empty(0, np.int32)
+        self.roles = np.arange(int(role.max()) + 1)
+        count = np.bincount(role).astype(np.float64)
+        self.count = np.concatenate([[count.sum()], count])
+        actions, start, size, total = self._groups(np.arange(keys.size), keys)
+        new = self._add(actions, size, total, role[actions[start]])
+        self.tally = self._by_role(new, np.array(_columns(size, total * self.unit, 0.0)))
 
     def shared(self, actions: np.ndarray) -> np.ndarray:
         """Whether each action has company in its cell."""
         return self.size[self.cell[actions]] > 1
 
-    def summary(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Number of cells, number of singletons and sum of R~ squared, each (1 + R,)."""
-        cells, alone, square = self._held
-        return np.rint(cells).astype(np.int64), alone.copy(), square.copy()
+    def summary(self) -> np.ndarray:
+        """(3, 1 + R) numbers of cells and of singletons, sum of R~ squared; column 0 is all."""
+        return _with_sum(self.tally[:3])
 
     def regroup(self, actions: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """Move `actions` into the cells of their new keys; returns sums (1 + R,) of |change of R~|.
 
         New keys contain a label that is new, so the actions share cells with each other only.
         """
+        actions, start, size, total = self._groups(actions, keys)
+        source = self.cell[actions[start]]
+        old, group = np.unique(source, return_inverse=True)
+        had, held = self.size[old], self.total[old]
+        was = held / had
+        self.tally[3] = 0.0
+        self.tally -= self._by_role(old, np.array(_columns(had, held * self.unit, 0.0)))
+        np.subtract.at(self.size, source, size)
+        np.subtract.at(self.total, source, total)
+        stays = self.size[old] > 0
+        left = old[stays]
+        self.free = np.concatenate([self.free, old[~stays]])
+        new = self._add(actions, size, total, self.role[source])
+        size, total = (
+            np.concatenate([self.size[left], size]),
+            np.concatenate([self.total[left], total]),
+        )
+        change = np.abs(total / size - np.concatenate([was[stays], was[group]])) * size
+        gained = _columns(size, total * self.unit, change * self.unit)
+        self.tally += self._by_role(np.concatenate([left, new]), np.array(gained))
+        return _with_sum(self.tally[3])
+
+    def _groups(
+        self, actions: np.ndarray, keys: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Actions sorted by key, where each key starts, and its count and exact total."""
         order = np.argsort(keys)
         actions, keys = actions[order], keys[order]
         start = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
         size = np.diff(np.append(start, actions.size)).astype(np.int32)
-        total = np.add.reduceat(self.value[actions], start)
-        source = self.cell[actions[start]]
-        old, group = np.unique(source, return_inverse=True)
-        was = self.total[old] / self.size[old]
-        self._held = self._held - self._tally(old)
-        change = np.abs(total / size - was[group]) * size
-        moved = self._by_role(self.role[source], change)
-        np.subtract.at(self.size, source, size)
-        np.subtract.at(self.total, source, total)
-        left = old[self.size[old] > 0]
-        change = np.abs(self.total[left] / self.size[left] - was[self.size[old] > 0])
-        moved += self._by_role(self.role[left], change * self.size[left])
-        role = self.role[source]
-        self.free = np.concatenate([self.free, old[self.size[old] == 0]])
-        new = self._take(size.size)
+        return actions, start, size, np.add.reduceat(self.value[actions], start)
+
+    def _add(
+        self, actions: np.ndarray, size: np.ndarray, total: np.ndarray, role: np.ndarray
+    ) -> np.ndarray:
+        """Put runs of actions into unused cells; returns the cells' numbers."""
+        again = self.free[max(0, self.free.size - size.size) :]
+        self.free = self.free[: self.free.size - again.size]
+        fresh = np.arange(self.used, self.used + size.size - again.size, dtype=np.int32)
+        self.used += fresh.size
+        new = np.concatenate([again, fresh])
         self.size[new], self.total[new], self.role[new] = size, total, role
         self.cell[actions] = np.repeat(new, size)
-        self._held = self._held + self._tally(np.concatenate([left, new]))
-        return moved * self.unit
+        return new
 
-    def _take(self, count: int) -> np.ndarray:
-        """`count` unused cell numbers."""
-        again = self.free[max(0, self.free.size - count) :]
-        self.free = self.free[: self.free.size - again.size]
-        fresh = np.arange(self.used, self.used + count - again.size, dtype=np.int32)
-        self.used += fresh.size
-        return np.concatenate([again, fresh])
+    def _by_role(self, cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return columns @ (self.role[cells, None] == self.roles)
 
-    def _tally(self, cells: np.ndarray) -> np.ndarray:
-        """(3, 1 + R): number of these cells, of singletons among them, sum of R~ squared."""
-        size, total = self.size[cells], self.total[cells] * self.unit
-        columns = (np.ones(cells.size), size == 1, total * (total / size))
-        return np.array([self._by_role(self.role[cells], column) for column in columns])
 
-    def _by_role(self, role: np.ndarray, value: np.ndarray) -> np.ndarray:
-        sums = np.bincount(role, value, self.roles)
-        return np.concatenate([[sums.sum()], sums])
+def _columns(size: np.ndarray, total: np.ndarray, change: np.ndarray | float) -> list[np.ndarray]:
+    """What each cell adds to a tally."""
+    ones = np.ones(size.size)
+    return [ones, (size == 1).astype(np.float64), total * total / size, ones * change]
+
+
+def _with_sum(by_role: np.ndarray) -> np.ndarray:
+    return np.concatenate([by_role.sum(axis=-1, keepdims=True), by_role], axis=-1)
 
 
 class _Sweep:
@@ -209,12 +227,10 @@ class _Sweep:
 
     def split(self, moves: list[_Move]) -> np.ndarray:
         """Apply the moves of one step; returns sums (1 + R,) of |R~ after - R~ before|."""
-        none = np.zeros(self.cells.roles + 1)
+        none = np.zeros(self.cells.count.size)
         if not moves:
             return none
         rows, change = self._changes(moves)
-        keep = rows < self.live_end[self.episode[rows]]
-        rows, change = rows[keep], change[keep]
         if not rows.size:
             return none
         actions, change = self._spread(rows, _running_sum(change, self.episode[rows]))
@@ -226,8 +242,9 @@ class _Sweep:
         return moved
 
     def _changes(self, moves: list[_Move]) -> tuple[np.ndarray, np.ndarray]:
-        """Moved rows, ascending, and what each adds to the keys of its history's continuations."""
+        """Moved live rows, ascending, and what each adds to the keys of histories that hold it."""
         rows = [self.tree.rows[move.start : move.stop] for move in moves]
+        rows = [r[r < self.live_end[self.episode[r]]] for r in rows]
         change = [
             self.random[move.new, self.place[r]] - self.random[move.old, self.place[r]]
             for move, r in zip(moves, rows, strict=True)
