@@ -1,0 +1,119 @@
+"""Dialogues as training sequences: the tokens that the player samples, every action once."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learning_tiny import made_up_game, tiny_tokenizer
+
+from aria_dvc.chat import Renderer, view
+from aria_dvc.errors import AriaError
+from aria_dvc.learning.examples import (
+    Dialogue,
+    build_examples,
+    dialogues,
+    frames_examples,
+    with_values,
+)
+
+RENDERER = Renderer(tiny_tokenizer())
+PROMPT = "You are Alice."
+
+
+def dialogue_of(lines: list[tuple[str, str]], role: str = "alice") -> Dialogue:
+    positions = [i for i, (speaker, _) in enumerate(lines) if speaker == role]
+    return Dialogue("bargaining", "e0", role, view(lines, role, PROMPT), positions)
+
+
+def alternating(texts: list[str], first: str = "alice") -> list[tuple[str, str]]:
+    roles = ("alice", "bob") if first == "alice" else ("bob", "alice")
+    return [(roles[i % 2], text) for i, text in enumerate(texts)]
+
+
+texts = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=2, max_size=7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts, st.sampled_from(["alice", "bob"]))
+def test_tokens_before_each_action_are_those_of_the_sampling_prompt(said, first):
+    lines = alternating(said, first)
+    (example,) = build_examples([dialogue_of(lines)], RENDERER, 4096).items
+    for index, (_, _, position) in enumerate(example.keys):
+        start = int(np.flatnonzero(example.action == index)[0])
+        prompt = RENDERER.prompt_ids(view(lines[:position], "alice", PROMPT))
+        assert example.input_ids[:start].tolist() == prompt
+        own = example.input_ids[example.action == index]
+        assert own[-1] == RENDERER.tokenizer.eos_token_id
+        text = RENDERER.tokenizer.decode(own[:-1])
+        assert text == RENDERER.clean(lines[position][1])
+
+
+def test_sequence_ends_with_the_last_action():
+    lines = alternating(["a", "b", "c", "d"])
+    (example,) = build_examples([dialogue_of(lines)], RENDERER, 4096).items
+    assert example.action[-1] == len(example.keys) - 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(120, 400), st.integers(3, 30))
+def test_windows_train_every_action_once_within_the_limit(limit, turns):
+    lines = alternating([f"utterance {i}" for i in range(turns)])
+    dialogue = dialogue_of(lines)
+    built = build_examples([dialogue], RENDERER, limit)
+    keys = [key for example in built.items for key in example.keys]
+    assert keys == [("bargaining", "e0", p) for p in dialogue.positions]
+    system = RENDERER.encode(RENDERER.segments(view(lines[:1], "bob", PROMPT))[0][0])
+    head = RENDERER.tokenizer.decode(system).partition("<|im_end|>")[0]
+    for example in built.items:
+        assert len(example) <= limit
+        text = RENDERER.tokenizer.decode(example.input_ids)
+        assert text.startswith(head)
+        for message in text.split("<|im_start|>")[2:]:
+            body = message.partition("\n")[2].partition("<|im_end|>")[0]
+            assert body in {"You start.", *(said for _, said in lines)}  # never half a turn
+    assert built.cut == sum(len(example.keys) for example in built.items[1:])
+
+
+def test_an_action_longer_than_the_limit_is_dropped_and_counted():
+    lines = [("alice", "short"), ("bob", "b"), ("alice", "x" * 500), ("bob", "b"), ("alice", "end")]
+    built = build_examples([dialogue_of(lines)], RENDERER, 150)
+    assert built.dropped == 1
+    assert [key[2] for example in built.items for key in example.keys][0] == 0
+
+
+def test_no_action_that_fits_is_an_error():
+    with pytest.raises(AriaError, match="max_tokens"):
+        build_examples([dialogue_of(alternating(["a", "b"]))], RENDERER, 10)
+
+
+def test_consecutive_lines_count_as_the_last_of_them():
+    game = made_up_game(episodes=1, turns=1)
+    turns = game.turns.loc[[0, 0, 1]].assign(position=[0, 1, 2]).reset_index(drop=True)
+    found = {d.role: d.positions for d in dialogues(turns, game.episodes)}
+    assert found == {"alice": [1], "bob": [2]}
+
+
+def test_both_roles_of_all_games_become_examples():
+    frames = [made_up_game("bargaining"), made_up_game("negotiation", seed=1)]
+    built = frames_examples(frames, RENDERER, 4096)
+    keys = {key for example in built.items for key in example.keys}
+    expected = {
+        (game.game, row.episode_id, row.position)
+        for game in frames
+        for row in game.turns.itertuples()
+    }
+    assert keys == expected
+
+
+def test_worthless_and_unvalued_actions_are_not_computed():
+    lines = alternating(["a", "b", "c", "d", "e"])
+    items = build_examples([dialogue_of(lines)], RENDERER, 4096).items
+    key = [("bargaining", "e0", p) for p in (0, 2, 4)]
+    ((example, values),) = with_values(items, {key[0]: 1.0, key[1]: 2.0, key[2]: 0.0})
+    assert example.keys == (key[0], key[1])
+    assert values.tolist() == [1.0, 2.0]
+    assert example.action[-1] == 1
+    ((_, kept),) = with_values(items, {key[0]: 1.0, key[2]: 0.0}, keep_zero=True)
+    assert np.isnan(kept[1])
+    assert kept[2] == 0.0
+    assert with_values(items, {key[0]: 0.0}) == []

@@ -1,0 +1,219 @@
+"""The policy really learns: tensors, log-probabilities, batch cuts, credits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from learning_tiny import (
+    LORA,
+    made_up_game,
+    policy_params,
+    save_tiny_base,
+    tiny_model,
+    tiny_tokenizer,
+)
+from peft import PeftModel
+
+from aria_dvc.chat import Renderer
+from aria_dvc.errors import AriaError
+from aria_dvc.files import read_json
+from aria_dvc.learning.advantages import advantages, policy_weights
+from aria_dvc.learning.batches import global_batches
+from aria_dvc.learning.examples import frames_examples
+from aria_dvc.learning.gradients import gradient_variance_ratio
+from aria_dvc.learning.models import add_lora, load_model
+from aria_dvc.learning.objective import policy_collate, selected_logits
+from aria_dvc.learning.policy import PolicyTrainer, train_policy
+from aria_dvc.learning.trainer import FitSettings, fit, losses, make_deterministic
+
+TOKENIZER = tiny_tokenizer()
+COLLATE = policy_collate(TOKENIZER.pad_token_id)
+SETTINGS = FitSettings(
+    learning_rate=1e-2, seed=0, precision="float32", tokens_per_batch=4096, schedule="constant"
+)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return save_tiny_base(tmp_path_factory.mktemp("base") / "base")
+
+
+@pytest.fixture(scope="module")
+def game():
+    return made_up_game(episodes=8, turns=4)
+
+
+@pytest.fixture(scope="module")
+def data(game):
+    examples = frames_examples([game], Renderer(TOKENIZER), 2048).items
+    rng = np.random.default_rng(3)
+    return [(e, rng.normal(size=len(e.keys)).astype(np.float32)) for e in examples]
+
+
+def logp(model, example):
+    inputs = COLLATE([(example, np.ones(len(example.keys), np.float32))], 1)
+    with torch.no_grad():
+        lp = selected_logits(model, inputs).log_softmax(-1)
+    return float(lp[torch.arange(len(lp)), inputs["targets"]].sum())
+
+
+def test_two_steps_move_every_lora_tensor_and_nothing_else(tmp_path, data):
+    make_deterministic(0)
+    model = add_lora(tiny_model(), LORA, "policy")
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    fit(PolicyTrainer, model, data[:4], [[0, 1, 2, 3]] * 2, COLLATE, tmp_path, SETTINGS)
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            assert not torch.equal(parameter, before[name]), f"{name} did not move"
+        else:
+            assert torch.equal(parameter, before[name]), f"{name} moved"
+    assert sum("lora_" in name for name in before) == 2 * 3 * 2  # A and B, q k v, two layers
+
+
+@pytest.mark.parametrize(("advantage", "sign"), [(1.0, 1), (-1.0, -1)])
+def test_log_probability_follows_the_sign_of_the_advantage(tmp_path, data, advantage, sign):
+    make_deterministic(0)
+    model = add_lora(tiny_model(), LORA, "policy")
+    example = data[0][0]
+    pair = (example, np.full(len(example.keys), advantage, dtype=np.float32))
+    before = logp(model, example)
+    fit(PolicyTrainer, model, [pair], [[0]] * 2, COLLATE, tmp_path, SETTINGS)
+    assert sign * (logp(model, example) - before) > 0.01
+
+
+def test_batch_8x1_and_2x4_take_the_same_steps(tmp_path, data):
+    batches = global_batches(len(data), 8, 3, seed=0)
+    weights, curves, accumulations = [], [], []
+    for budget in (1 << 20, 500):
+        make_deterministic(0)
+        model = add_lora(tiny_model(), LORA, "policy")
+        settings = replace(SETTINGS, tokens_per_batch=budget, learning_rate=1e-3)
+        trainer = fit(PolicyTrainer, model, data, batches, COLLATE, tmp_path, settings)
+        accumulations.append(trainer.args.gradient_accumulation_steps)
+        curves.append([loss for _, loss in losses(trainer.state)])
+        weights.append(torch.cat([p.flatten() for p in model.parameters() if p.requires_grad]))
+    assert accumulations[0] == 1
+    assert accumulations[1] >= 3
+    np.testing.assert_allclose(curves[0], curves[1], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-3, atol=1e-5)
+
+
+def test_adapter_loads_portably_and_lists_its_metrics(tmp_path, base, game):
+    metrics = train_policy(
+        policy_params(), [game], base, tmp_path / "policy", seed=0, cache=tmp_path / "cache"
+    )
+    folder = tmp_path / "policy"
+    assert {p.name for p in folder.iterdir()} == {
+        "adapter_config.json", "adapter_model.safetensors", "history.csv", "metrics.json",
+    }  # fmt: skip
+    assert read_json(folder / "adapter_config.json")["base_model_name_or_path"] == "base"
+    history = pd.read_csv(folder / "history.csv")
+    assert history["step"].tolist() == list(range(1, metrics["steps"] + 1))
+    model = PeftModel.from_pretrained(load_model(base), str(folder))
+    moved = [float(p.norm()) for n, p in model.named_parameters() if "lora_B" in n]
+    assert min(moved) > 0
+
+
+def test_full_fine_tuning_writes_a_whole_model(tmp_path, base, game):
+    train_policy(
+        policy_params(lora=None, epochs=1, kl=0.1),
+        [game], base, tmp_path / "policy", seed=0, cache=tmp_path / "cache",
+    )  # fmt: skip
+    trained, start = load_model(tmp_path / "policy"), load_model(base)
+    for (name, new), old in zip(trained.named_parameters(), start.parameters(), strict=True):
+        assert not torch.equal(new, old), name
+
+
+def test_kl_keeps_the_policy_nearer_to_its_base(tmp_path, base, game):
+    distances = []
+    for kl in (0.0, 50.0):
+        folder = tmp_path / f"kl{kl}"
+        params = policy_params(kl=kl, epochs=6, learning_rate=5e-3)
+        train_policy(params, [game], base, folder, seed=0, cache=tmp_path / "cache")
+        model = PeftModel.from_pretrained(load_model(base), str(folder))
+        example = frames_examples([game], Renderer(TOKENIZER), 512).items[0]
+        inputs = COLLATE([(example, np.ones(len(example.keys), np.float32))], 1)
+        with torch.no_grad():
+            new = selected_logits(model, inputs).log_softmax(-1)
+            with model.disable_adapter():
+                old = selected_logits(model, inputs).log_softmax(-1)
+        distances.append(float((new.exp() * (new - old)).sum()))
+    assert distances[1] < 0.5 * distances[0]
+
+
+def test_without_any_advantage_the_policy_is_the_base(tmp_path, base, game):
+    worthless = replace(game, rewards=game.rewards.assign(reward=0.0))
+    metrics = train_policy(
+        policy_params(), [worthless], base, tmp_path / "p", seed=0, cache=tmp_path / "cache"
+    )
+    assert metrics["steps"] == 0
+    model = PeftModel.from_pretrained(load_model(base), str(tmp_path / "p"))
+    assert all(float(p.norm()) == 0 for n, p in model.named_parameters() if "lora_B" in n)
+
+
+def test_unknown_target_module_is_named(base, game, tmp_path):
+    params = policy_params(lora=LORA.model_copy(update={"target_modules": ["query"]}))
+    with pytest.raises(AriaError, match="no module named query.*q_proj"):
+        train_policy(params, [game], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")
+
+
+def test_credits_of_the_ablations(game):
+    table = game.rewards.merge(
+        game.turns[["episode_id", "position", "reward"]].rename(columns={"reward": "final"}),
+        on=["episode_id", "position"],
+    )
+    for credit, column in (
+        ("aggregated", "reward"),
+        ("discounted", "return"),
+        ("terminal", "final"),
+    ):
+        got = advantages(game, credit, "return")
+        expected = {
+            (game.game, r["episode_id"], r["position"]): r[column] for _, r in table.iterrows()
+        }
+        assert got == pytest.approx(expected)
+
+
+def test_centred_subtracts_the_other_episodes_mean_at_the_turn(game):
+    raw, centred = (advantages(game, "discounted", a) for a in ("return", "centred"))
+    row = game.rewards.iloc[0]
+    same = game.rewards[(game.rewards.role == row.role) & (game.rewards.turn == row.turn)]
+    others = same[same.episode_id != row.episode_id]["return"].mean()
+    key = (game.game, row.episode_id, row.position)
+    assert centred[key] == pytest.approx(raw[key] - others)
+
+
+def test_normalised_has_mean_0_and_deviation_1_per_role(game):
+    values = advantages(game, "aggregated", "normalised")
+    role = {(game.game, r.episode_id, r.position): r.role for r in game.rewards.itertuples()}
+    for name in ("alice", "bob"):
+        own = np.array([v for key, v in values.items() if role[key] == name])
+        assert own.mean() == pytest.approx(0, abs=1e-9)
+        assert own.std() == pytest.approx(1)
+
+
+def test_behaviour_cloning_imitates_winners_only(game):
+    weights = policy_weights([game], policy_params(method="behaviour_cloning"))
+    won = game.turns[game.turns.reward > 0.5]
+    assert set(weights) == {(r.game, r.episode_id, r.position) for r in won.itertuples()}
+    assert set(weights.values()) == {1.0}
+    lost = replace(game, turns=game.turns.assign(reward=0.0))
+    with pytest.raises(AriaError, match="no successful dialogue"):
+        policy_weights([lost], policy_params(method="behaviour_cloning"))
+
+
+def test_gradient_variance_ratio_scales_as_the_square_of_the_credit(data):
+    model = add_lora(tiny_model(), LORA, "policy")
+    examples = [example for example, _ in data]
+    credit = {key: float(v) for e, values in data for key, v in zip(e.keys, values, strict=True)}
+    third = {key: value / 3 for key, value in credit.items()}
+    before = {name: p.requires_grad for name, p in model.named_parameters()}
+    ratio = gradient_variance_ratio(
+        model, examples, (third, credit), policy_collate(0, keep_zero=True),
+        batches=6, seed=0, bfloat16=False,
+    )  # fmt: skip
+    assert ratio == pytest.approx(1 / 9, rel=1e-4)
+    assert before == {name: p.requires_grad for name, p in model.named_parameters()}
+    assert all(p.grad is None for p in model.parameters())

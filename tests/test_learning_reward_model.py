@@ -1,0 +1,138 @@
+"""The reward model: one pass per dialogue, split by episode, learns what is there."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from learning_tiny import LORA, made_up_game, reward_params, save_tiny_base, tiny_tokenizer
+
+from aria_dvc.chat import Renderer, view
+from aria_dvc.errors import AriaError
+from aria_dvc.learning.calibration import fit_metrics
+from aria_dvc.learning.examples import dialogues, frames_examples
+from aria_dvc.learning.models import load_model
+from aria_dvc.learning.reward_model import (
+    action_scores,
+    regression_collate,
+    split_episodes,
+    train_reward_model,
+)
+from aria_dvc.learning.scorer import RewardScorer
+
+TOKENIZER = tiny_tokenizer()
+RENDERER = Renderer(TOKENIZER)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return save_tiny_base(tmp_path_factory.mktemp("base") / "base")
+
+
+def planted_game(episodes=40, seed=0):
+    """Credit is decided by what is said: 'deal' is worth 1, 'no' is worth 0."""
+    game = made_up_game(episodes=episodes, turns=3, seed=seed)
+    rng = np.random.default_rng(seed)
+    good = rng.random(len(game.turns)) < 0.5
+    turns = game.turns.assign(text=np.where(good, "deal", "no"))
+    return replace(game, turns=turns, rewards=game.rewards.assign(reward=good.astype(float)))
+
+
+@pytest.fixture(scope="module")
+def trained(base, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rm")
+    params = reward_params(
+        epochs=25, learning_rate=1e-2, batch_size=32,
+        lora=LORA.model_copy(update={"rank": 8, "alpha": 16}),
+    )  # fmt: skip
+    metrics = train_reward_model(
+        params, [planted_game()], base, folder / "model", seed=0, cache=folder / "cache"
+    )
+    return folder / "model", metrics
+
+
+def test_planted_credit_is_learned_and_held_out_metrics_show_it(trained):
+    _, metrics = trained
+    assert metrics["mse"] < 0.3 * metrics["mse_of_mean"]
+    assert metrics["spearman"] > 0.7
+    table = metrics["calibration"]
+    assert table[0]["actual"] < 0.2 < 0.8 < table[-1]["actual"]
+    assert sum(row["actions"] for row in table) == metrics["held_out_actions"]
+
+
+def test_one_pass_scores_equal_the_models_own_turn_by_turn(base):
+    model = load_model(base, head="score").eval()
+    model.config.pad_token_id = TOKENIZER.pad_token_id
+    game = made_up_game(episodes=4, turns=5)
+    examples = frames_examples([game], RENDERER, 2048).items
+    data = [(e, np.zeros(len(e.keys), np.float32)) for e in examples]
+    with torch.no_grad():
+        together = action_scores(model, regression_collate(TOKENIZER.pad_token_id, {})(data, 1))
+        alone = []
+        for example in examples:
+            for index in range(len(example.keys)):
+                end = int(np.flatnonzero(example.action == index)[-1]) + 1
+                ids = torch.from_numpy(example.input_ids[:end][None])
+                mask = torch.ones_like(ids)
+                alone.append(model(input_ids=ids, attention_mask=mask).logits[0, 0])
+    torch.testing.assert_close(together, torch.stack(alone), rtol=1e-4, atol=1e-5)
+
+
+def test_scorer_agrees_chat_by_chat_and_dialogue_by_dialogue(trained, base):
+    scorer = RewardScorer(trained[0], base, precision="float32")
+    game = planted_game(episodes=3, seed=5)
+    found = list(dialogues(game.turns, game.episodes))
+    whole = scorer.score_dialogues(found)
+    for dialogue in found:
+        rows = game.turns[game.turns.episode_id == dialogue.episode_id]
+        lines = list(zip(rows["role"], rows["text"], strict=True))
+        for position in dialogue.positions:
+            chat = view(lines[: position + 1], dialogue.role, dialogue.messages[0]["content"])
+            expected = whole[dialogue.game, dialogue.episode_id, position]
+            assert scorer.score([chat])[0] == pytest.approx(expected, abs=1e-4)
+            said_deal = lines[position][1] == "deal"
+            assert (expected > 0.5) == said_deal
+    assert len(whole) == len(game.turns)
+
+
+def test_scorer_refuses_what_it_cannot_score(trained, base, tmp_path):
+    scorer = RewardScorer(trained[0], base, max_tokens=60, precision="float32")
+    with pytest.raises(AriaError, match="last message must be the assistant"):
+        scorer.score([[{"role": "user", "content": "hi"}]])
+    long = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "x" * 99}]
+    with pytest.raises(AriaError, match="fit"):
+        scorer.score([long])
+    with pytest.raises(AriaError, match="holds no reward model"):
+        RewardScorer(tmp_path, base)
+
+
+def test_split_keeps_an_episode_whole_and_is_seeded():
+    examples = frames_examples([made_up_game(episodes=10)], RENDERER, 2048).items
+    train, held = split_episodes(examples, 0.3, seed=1)
+    sides = [{e.episode_id for e in side} for side in (train, held)]
+    assert sides[0].isdisjoint(sides[1])
+    assert len(sides[1]) == 3
+    assert len(train) + len(held) == len(examples)
+    assert {e.episode_id for e in split_episodes(examples, 0.3, seed=1)[1]} == sides[1]
+    with pytest.raises(AriaError, match="at least 2 episodes"):
+        split_episodes(examples[:1], 0.3, seed=1)
+
+
+def test_cell_size_weighting_changes_the_fit(base, tmp_path):
+    runs = {
+        weighting: train_reward_model(
+            reward_params(weighting=weighting), [made_up_game(episodes=8)], base,
+            tmp_path / weighting, seed=0, cache=tmp_path / "cache",
+        )["final_loss"]
+        for weighting in ("none", "cell_size")
+    }  # fmt: skip
+    assert runs["none"] != runs["cell_size"]
+
+
+def test_metrics_by_hand():
+    actual = np.array([0.0, 0.0, 1.0, 1.0])
+    metrics = fit_metrics(actual, np.array([0.1, 0.2, 0.7, 0.8]), training_mean=0.5)
+    assert metrics["mse"] == pytest.approx((0.01 + 0.04 + 0.09 + 0.04) / 4)
+    assert metrics["mse_of_mean"] == 0.25
+    assert metrics["r2"] == pytest.approx(1 - metrics["mse"] / 0.25)
+    assert fit_metrics(actual, np.full(4, 0.5), 0.5)["spearman"] is None
