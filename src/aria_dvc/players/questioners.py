@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from aria_dvc.games.guess_my_city import REFUSAL, GuessMyCityMatch, leaks
-from aria_dvc.games.guessing import GuessingMatch
+from aria_dvc.games.guessing import MAX_QUESTIONS, GuessingMatch
 from aria_dvc.games.twenty_questions import INVALID, TwentyQuestionsMatch
-from aria_dvc.oracles.base import Oracle
+from aria_dvc.oracles.base import Answer, Oracle
 from aria_dvc.oracles.city_data import cities, find_city
 from aria_dvc.oracles.object_data import find_object, objects
 from aria_dvc.oracles.text import fold
@@ -24,8 +24,12 @@ from aria_dvc.players import question_bank as bank
 
 CONSIDERED = 8
 """Questions drawn from the bank and compared at a turn; fewer give more varied dialogues."""
+KNOWN_SHARE = 0.8
+"""Questions that the oracle can answer for fewer of the remaining targets are not asked."""
 FEW = 2
 """With this many candidates left, guess."""
+MEMORY = 4
+"""Answers that the casual player remembers."""
 
 Questioner = Callable[[GuessingMatch, random.Random], str]
 
@@ -39,23 +43,24 @@ def narrowing(match: GuessingMatch, rng: random.Random) -> str:
 
 
 def casual(match: GuessingMatch, rng: random.Random) -> str:
-    """Ask whatever comes to mind, and guess early."""
-    left = candidates(match)
-    unasked = _unasked(match)
-    if len(left) <= FEW or not unasked or rng.random() < match.asked / 30:
+    """Ask anything that tells something, forget most answers, and guess early."""
+    left = candidates(match, remembered=MEMORY)
+    drawn = rng.sample(_unasked(match), CONSIDERED)
+    telling = [question for question in drawn if information(match.game, left, question) > 0]
+    if len(left) <= FEW or not telling or rng.random() < match.asked / 30:
         return guess(match.game, rng.choice(left), rng)
-    return rng.choice(unasked)
+    return telling[0]
 
 
 QUESTIONERS: dict[str, Questioner] = {"narrowing": narrowing, "casual": casual}
 
 
-def candidates(match: GuessingMatch) -> list[str]:
-    """The targets that the dialogue leaves, in the order of the list; never empty."""
+def candidates(match: GuessingMatch, remembered: int = MAX_QUESTIONS) -> list[str]:
+    """The targets that the last answers leave, in the order of the list; never empty."""
     left = targets(match.game)
     asked = [text for role, text in match.lines if role == "agent"]
     given = [text for role, text in match.lines if role == "oracle"]
-    for question, heard in zip(asked, given, strict=False):
+    for question, heard in list(zip(asked, given, strict=False))[-remembered:]:
         kept = [name for name in left if not _solves(match.game, name, question)]
         kept = _agreeing(match.game, kept, question, heard)
         left = kept or left
@@ -91,7 +96,10 @@ def best_question(match: GuessingMatch, left: Sequence[str], rng: random.Random)
 
 
 def information(game: str, names: Sequence[str], question: str) -> float:
-    """Entropy in bits of the answers to `question` over equally likely targets."""
+    """Entropy in bits of the answers over equally likely targets; 0 if they are often unknown."""
+    known = sum(_answer(game, name, question).known for name in names)
+    if known < KNOWN_SHARE * len(names):
+        return 0.0
     counts = Counter(oracle_answer(game, name, question) for name in names)
     return -sum(n / len(names) * math.log2(n / len(names)) for n in counts.values())
 
@@ -131,18 +139,26 @@ def questions(game: str) -> tuple[str, ...]:
 @cache
 def oracle_answer(game: str, target: str, question: str) -> str:
     """What the agent reads when the embedded oracle answers for `target`."""
-    text = _oracle(game, target).answer(question).text
+    text = _answer(game, target, question).text
     if game == "guess_my_city" and leaks(text, find_city(target).name):
         return REFUSAL
     return text
 
 
 @cache
-def _oracle(game: str, target: str) -> Oracle:
-    from aria_dvc.oracles.cities import city_oracle
-    from aria_dvc.oracles.objects import object_oracle
+def _answer(game: str, target: str, question: str) -> Answer:
+    return _oracle(game, target).answer(question)
 
-    return city_oracle(target) if game == "guess_my_city" else object_oracle(target)
+
+@cache
+def _oracle(game: str, target: str) -> Oracle:
+    if game == "guess_my_city":
+        from aria_dvc.oracles.city import city_oracle
+
+        return city_oracle(target)
+    from aria_dvc.oracles.object import object_oracle
+
+    return object_oracle(target)
 
 
 @cache
