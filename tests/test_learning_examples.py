@@ -78,7 +78,7 @@ def test_an_action_longer_than_the_limit_is_dropped_and_counted():
     lines = [("alice", "short"), ("bob", "b"), ("alice", "x" * 500), ("bob", "b"), ("alice", "end")]
     built = build_examples([dialogue_of(lines)], RENDERER, 150)
     assert built.dropped == 1
-    assert [key[2] for example in built.items for key in example.keys][0] == 0
+    assert built.items[0].keys[0][2] == 0
 
 
 def test_no_action_that_fits_is_an_error():

@@ -155,7 +155,7 @@ def test_without_any_advantage_the_policy_is_the_base(tmp_path, base, game):
 
 def test_unknown_target_module_is_named(base, game, tmp_path):
     params = policy_params(lora=LORA.model_copy(update={"target_modules": ["query"]}))
-    with pytest.raises(AriaError, match="no module named query.*q_proj"):
+    with pytest.raises(AriaError, match=r"no module named query.*q_proj"):
         train_policy(params, [game], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")
 
 
