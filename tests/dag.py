@@ -15,7 +15,10 @@ from typing import Any
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parent.parent
-WORDS = "large small red alive round heavy common useful edible old new soft hard wet fast".split()
+WORDS = tuple(
+    "large small red alive round heavy common useful edible old new soft hard wet fast blue thin "
+    "sharp loud cheap".split()
+)
 
 
 class Workspace:

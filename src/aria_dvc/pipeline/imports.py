@@ -12,11 +12,15 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from aria_dvc.records.names import PLAYABLE
+from aria_dvc.credit.methods.registry import METHODS
 
 PACKAGE = "aria_dvc"
 # Imported by name at run time, so not seen in the syntax tree.
-BY_NAME = {"aria_dvc.games.registry": [f"aria_dvc.games.{game}" for game in PLAYABLE]}
+BY_NAME = {
+    "aria_dvc.credit.methods.registry": [
+        f"aria_dvc.credit.methods.{module}" for module, _ in METHODS.values()
+    ]
+}
 
 
 def imported_files(script: Path, root: Path = Path()) -> list[str]:
@@ -31,7 +35,7 @@ def imported_files(script: Path, root: Path = Path()) -> list[str]:
         file = _file_of(module, root)
         if file is None or str(file) in found:
             continue
-        found.add(str(file))
+        found |= {str(file), *_data_beside(file, root)}
         pending += sorted(_imports(root / file, root)) + BY_NAME.get(module, [])
     return sorted(found)
 
@@ -40,6 +44,12 @@ def _file_of(module: str, root: Path) -> Path | None:
     """The module's file; packages are namespaces here: their `__init__` holds no code."""
     file = Path("src", *module.split(".")).with_suffix(".py")
     return file if (root / file).is_file() else None
+
+
+def _data_beside(file: Path, root: Path) -> list[str]:
+    """The package's folder of data files, which its modules read."""
+    data = file.parent / "data"
+    return [str(data)] if (root / data).is_dir() else []
 
 
 def _imports(path: Path, root: Path) -> set[str]:
