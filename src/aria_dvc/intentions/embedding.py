@@ -100,7 +100,7 @@ def _local_encoder(source: str) -> Encoder:
         model = SentenceTransformer(str(folder or source))
     except (OSError, ValueError) as error:
         raise AriaError(
-            f"embed.source: {source} cannot be loaded ({str(error).splitlines()[0]}): name a "
+            f"embed.source: {source} cannot be loaded ({str(error).splitlines()[0][:120]}): name a "
             "sentence-transformers model, a folder, or one of " + ", ".join(PACKAGED)
         ) from None
     return lambda batch: model.encode(
@@ -150,11 +150,19 @@ def _endpoint_encoder(name: str, endpoints: dict[str, Endpoint]) -> Encoder:
     return encode
 
 
+def _identity(source: str) -> str:
+    """The source's name; a folder's with sizes and times of its files, since they may change."""
+    if not Path(source).is_dir():
+        return source
+    stats = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in Path(source).rglob("*")]
+    return f"{source} {sorted(stats)}"
+
+
 class _Cache:
     """Vectors by (source, text) in one SQLite file; without a path it remembers nothing."""
 
     def __init__(self, path: Path | None, source: str) -> None:
-        self.source = source
+        self.source = _identity(source)
         self.db = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

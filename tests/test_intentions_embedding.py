@@ -1,0 +1,125 @@
+"""Embedding: equal texts once, the cache, an endpoint, and refusals."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import numpy as np
+import pytest
+
+from aria_dvc.errors import AriaError
+from aria_dvc.intentions import embedding
+from aria_dvc.intentions.embedding import embed_texts
+from aria_dvc.params import Endpoint
+
+TEXTS = ["Is it a cat?", "Is it a dog?", "Is it a cat?", "Where does a very large animal live?"]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A stand-in encoder that records what it is asked to encode."""
+    asked: list[str] = []
+
+    def encode(batch):
+        asked.extend(batch)
+        return np.array([[len(text), text.count("a"), 1.0] for text in batch], np.float32)
+
+    monkeypatch.setattr(embedding, "_encoder", lambda source, endpoints: encode)
+    return asked
+
+
+def test_equal_texts_are_encoded_once_in_order_of_length(counted, tmp_path):
+    vectors = embed_texts(TEXTS, "m", normalize=False, cache=None)
+    assert counted == sorted(set(TEXTS), key=lambda text: (len(text), text))
+    assert vectors.dtype == np.float32
+    assert np.array_equal(vectors[0], vectors[2])
+    assert vectors[:, 0].tolist() == [len(text) for text in TEXTS]
+
+
+def test_only_new_texts_cost_anything(counted, tmp_path):
+    cache = tmp_path / "cache.sqlite"
+    first = embed_texts(TEXTS, "m", cache=cache)
+    counted.clear()
+    again = embed_texts([*TEXTS, "Is it new?"], "m", cache=cache)
+    assert counted == ["Is it new?"]
+    assert np.array_equal(again[:4], first)
+    counted.clear()
+    embed_texts(TEXTS, "another model", cache=cache)
+    assert len(counted) == 3
+
+
+def test_a_changed_model_folder_is_another_model(counted, tmp_path):
+    folder, cache = tmp_path / "model", tmp_path / "cache.sqlite"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"1")
+    embed_texts(TEXTS, str(folder), cache=cache)
+    counted.clear()
+    (folder / "model.safetensors").write_bytes(b"22")
+    embed_texts(TEXTS, str(folder), cache=cache)
+    assert len(counted) == 3
+
+
+def test_normalize_gives_unit_rows(counted):
+    vectors = embed_texts(TEXTS, "m", normalize=True, cache=None)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_batch_order_does_not_change_the_packaged_model_beyond_rounding(tmp_path):
+    together = embed_texts(TEXTS, cache=None, batch_size=64)
+    apart = embed_texts(TEXTS, cache=None, batch_size=1)
+    np.testing.assert_allclose(together, apart, atol=2e-6)
+    assert together.shape == (4, 384)
+
+
+@pytest.mark.parametrize(
+    ("texts", "source", "expected"),
+    [
+        (["fine", "  "], "m", "text 1 is empty"),
+        (["fine"], "endpoint:nowhere", "no endpoint nowhere under endpoints"),
+        (["fine"], "./no/such/folder", "cannot be loaded"),
+    ],
+)
+def test_refusals(texts, source, expected):
+    with pytest.raises(AriaError, match=expected):
+        embed_texts(texts, source, cache=None)
+
+
+def test_vectors_that_are_not_finite_are_refused(monkeypatch):
+    broken = np.array([[1.0, np.nan]], np.float32)
+    monkeypatch.setattr(embedding, "_encoder", lambda source, endpoints: lambda batch: broken)
+    with pytest.raises(AriaError, match="not finite"):
+        embed_texts(["text"], "m", cache=None)
+
+
+class _Server(BaseHTTPRequestHandler):
+    keys: list[str] = []  # noqa: RUF012
+
+    def do_POST(self):
+        self.keys.append(self.headers["Authorization"])
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        data = [{"index": i, "embedding": [len(t), 1.0]} for i, t in enumerate(texts)]
+        body = json.dumps({"object": "list", "data": data[::-1], "model": "m"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+def test_an_endpoint_embeds_with_the_key_from_the_environment(monkeypatch):
+    server = HTTPServer(("127.0.0.1", 0), _Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    endpoint = Endpoint(base_url=url, model="m", api_key_env="EMBED_TEST_KEY")
+    monkeypatch.delenv("EMBED_TEST_KEY", raising=False)
+    with pytest.raises(AriaError, match="environment variable EMBED_TEST_KEY is not set"):
+        embed_texts(TEXTS, "endpoint:here", endpoints={"here": endpoint}, cache=None)
+    monkeypatch.setenv("EMBED_TEST_KEY", "s3cret")
+    vectors = embed_texts(
+        TEXTS, "endpoint:here", normalize=False, endpoints={"here": endpoint}, cache=None
+    )
+    server.shutdown()
+    assert vectors[:, 0].tolist() == [len(text) for text in TEXTS]
+    assert _Server.keys == ["Bearer s3cret"]
