@@ -18,11 +18,12 @@ CONDITION = re.compile(
 )
 NEGATION = re.compile(r"\b(?:not|never|no|neither|nor|without)\b")
 _RESERVATION = re.compile(r"\b(?:but|however|although|though|only|yet|instead|or)\b")
+_ALTERNATIVE = re.compile(r"\b(?:but|however|although|though|yet|or|rather than)\b")
 
-_FILLER = (
-    r"(?:(?:ok|okay|yes|yeah|yep|sure|great|fine|good|alright|all right|very well|well|thanks"
-    r"|thank you|perfect|excellent|sounds good|fair enough|then|so|and|alice|bob|hello|hi) )*"
-)
+_LIGHT = "ok|okay|yes|yeah|yep|fine|alright|all right|then|so|and|well"
+_PRAISE = "sure|great|good|very well|thanks|thank you|perfect|excellent|sounds good|fair enough"
+_FILLER = rf"(?:(?:{_LIGHT}|{_PRAISE}|alice|bob|hello|hi) )*"
+_CLOSING = r"(?:,? (?:alice|bob|then|thanks|thank you))*"
 _READY = (
     r"(?:(?:hereby|gladly|happily|will|do|now|must|have to|shall|am (?:happy|glad|pleased) to"
     r"|therefore|also|to|am going to) )*"
@@ -34,41 +35,50 @@ _THING = (
 )
 _REST = (
     rf"(?: (?:to |with )?{_THING})?"
-    r"(?: (?:of|at|for|with|and|as|because|since|now|right away|gladly|happily|<\d+>|bob|alice)"
-    r"\b.*| <\d+>.*)?"
+    r"(?: (?:of|at|for|with|and|as|because|since|now|right away|gladly|happily|alice|bob)\b.*"
+    r"| <\d+>.*)?"
 )
-_ACCEPT = re.compile(
-    rf"{_FILLER}(?:(?:i|we) {_READY}(?:accept|agree)(?P<rest>{_REST})|accept|accepted|agreed"
-    r"|done deal|offer accepted)(?: (?:alice|bob|then|thanks|thank you))*"
+_ACCEPT = re.compile(rf"{_FILLER}(?:i|we) {_READY}(?:accept|agree){_REST}{_CLOSING}")
+_SHORT = rf"(?:(?:{_LIGHT}),? |(?:{_PRAISE}), )*"
+_SHORT_ACCEPT = re.compile(
+    rf"{_SHORT}(?:accepted|agreed|done deal|offer accepted"
+    rf"|(?:(?:it|that) is a |(?:you|we) have (?:got )?a )?deal){_CLOSING}"
 )
-_DEAL = re.compile(
-    r"(?:(?:ok|okay|yes|fine|alright|all right|then|so) )*(?:(?:it|that) is a |"
-    r"(?:you|we) have (?:got )?a )?deal(?: (?:alice|bob|then|thanks|thank you))*"
-)
+"""Said of a whole sentence only: "a great deal of money" and "come on, deal" accept nothing."""
+_ONLY_ACCEPT = re.compile(rf"{_SHORT}accept{_CLOSING}")
+"""Said of the whole text only: after another sentence it may be a plea to the other side."""
 _REFUSAL = r"(?:(?:can|could|do|will|would|must|am) not (?:\w+ )?(?:accept|agree|take))"
 _REJECT = re.compile(
     rf"{_FILLER}(?:(?:i|we) {_READY}(?:reject|decline|refuse|turn down|{_REFUSAL}){_REST}"
-    rf"|no|no deal|no thanks|no thank you|rejected|reject|offer rejected"
+    r"|no|no deal|no thanks|no thank you|rejected|reject|offer rejected"
     r"|(?:it|that|this|your (?:offer|proposal|price)) is (?:not acceptable|unacceptable))"
-    r"(?: (?:alice|bob|then|thanks|thank you))*"
+    rf"{_CLOSING}"
 )
+_REJECTING = re.compile(r"\b(?:reject|rejected|decline|refuse|turn down|no deal|unacceptable)\b")
 _WOULD_ACCEPT = re.compile(r"\b(?:i|we)\b.*\b(?:accept|agree|acceptable)\b")
 _JOHN = re.compile(r"\b(?:john|outside option)\b")
+_LEAVING = rf"(?:i|we) (?:{_READY}|prefer to |choose to |decide to |would rather )"
 _OUTSIDE = re.compile(
-    rf"{_FILLER}(?:i|we) (?:{_READY}|prefer to |choose to |decide to |would rather )"
-    r"(?:deal|trade|go|sell|buy|take|choose|use|do business|pick)\b.*"
-    r"\b(?:john|outside option)\b.*|(?:deal with john|outside option)"
+    rf"{_FILLER}(?:{_LEAVING}(?:deal|trade|go|sell|buy|do business)"
+    r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
+    rf"|{_LEAVING}(?:take|choose|use|pick) (?:the |my )?(?:outside option|john's (?:deal|offer))"
+    r"|deal with john|outside option)(?: (?:then|now|instead|again))*"
 )
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a text decides: which of the moves it states, and the amounts named with them."""
+    """What a text decides: which of the moves it states, and the amounts named with them.
+
+    conditional: it talks about accepting without doing it.
+    hinted: words like "agreed" stand where they decide nothing, beside an offer perhaps.
+    """
 
     accept: bool = False
     reject: bool = False
     outside: bool = False
     conditional: bool = False
+    hinted: bool = False
     amounts: tuple[int, ...] = ()
 
 
@@ -76,37 +86,48 @@ def decisions(parts: list[Sentence]) -> Decisions:
     """Find plain first-person acceptances, rejections and exits; questions decide nothing.
 
     Raises:
-        IllegalMove: an acceptance with a condition or reservation attached.
+        IllegalMove: an acceptance with a condition, a reservation or a rejection beside it.
     """
-    accept = reject = outside = conditional = False
-    amounts: list[int] = []
-    for sentence in parts:
-        if sentence.question:
-            continue
-        unsure = bool(CONDITION.search(sentence.text))
-        for segment in sentence.segments:
-            if accepts(segment) and not NEGATION.search(segment):
-                accept = True
-                outside |= bool(_JOHN.search(segment))
-                conditional |= unsure
-                amounts += positions(segment)
-            elif _REJECT.fullmatch(segment) and not unsure:
-                reject |= not re.search(r"\bnot (?:\w+ )?(?:reject|decline|refuse)", segment)
-                amounts += positions(segment)
-            elif _OUTSIDE.fullmatch(segment):
-                refused = unsure or NEGATION.search(segment) or _RESERVATION.search(sentence.text)
-                outside |= not refused
-            else:
-                conditional |= bool(_WOULD_ACCEPT.search(segment))
+    found = [_decided(sentence, alone=len(parts) == 1) for sentence in parts]
+    total = Decisions(
+        accept=any(one.accept for one in found),
+        reject=any(one.reject for one in found),
+        outside=any(one.outside for one in found),
+        conditional=any(one.conditional for one in found),
+        hinted=any(one.hinted for one in found),
+        amounts=tuple(amount for one in found for amount in one.amounts),
+    )
     text = " . ".join(sentence.text for sentence in parts)
-    if accept and (conditional or CONDITION.search(text) or _RESERVATION.search(text)):
+    if total.accept and (_REJECTING.search(text) or total.reject):
+        raise IllegalMove("contradiction", "Either accept or reject, not both.")
+    if total.accept and (total.conditional or CONDITION.search(text) or _RESERVATION.search(text)):
         raise IllegalMove("conditional", 'Accept without conditions by saying only: "I accept."')
-    return Decisions(accept, reject, outside, conditional, tuple(amounts))
+    return total
 
 
-def accepts(segment: str) -> bool:
-    """Whether a segment is worded as an acceptance, conditions and negations aside."""
-    return bool(_ACCEPT.fullmatch(segment) or _DEAL.fullmatch(segment))
+def _decided(sentence: Sentence, alone: bool) -> Decisions:
+    """What one sentence decides; `alone` when it is the whole text."""
+    if sentence.question:
+        return Decisions()
+    if _SHORT_ACCEPT.fullmatch(sentence.text) or (alone and _ONLY_ACCEPT.fullmatch(sentence.text)):
+        return Decisions(accept=True)
+    accept = reject = outside = conditional = hinted = False
+    amounts: list[int] = []
+    sure = not CONDITION.search(sentence.text)
+    for segment in sentence.segments:
+        if _ACCEPT.fullmatch(segment) and not NEGATION.search(segment):
+            accept = True
+            outside |= bool(_JOHN.search(segment))
+            amounts += positions(segment)
+        elif _REJECT.fullmatch(segment) and sure:
+            reject |= not re.search(r"\bnot (?:\w+ )?(?:reject|decline|refuse)", segment)
+            amounts += positions(segment)
+        elif _OUTSIDE.fullmatch(segment):
+            outside |= sure and not _ALTERNATIVE.search(sentence.text)
+        else:
+            conditional |= bool(_WOULD_ACCEPT.search(segment))
+            hinted |= bool(re.search(r"\b(?:agreed|accepted)\b", segment))
+    return Decisions(accept, reject, outside, conditional, hinted, tuple(amounts))
 
 
 # --- whose amounts count as an offer --------------------------------------------------------------
@@ -114,7 +135,7 @@ def accepts(segment: str) -> bool:
 REFERENCE = re.compile(
     r"\b(?:your|his|her|previous|earlier|that|this|bob's|alice's) (?:\w+ ){0,2}"
     r"(?:offer|proposal|split|suggestion|demand|price|bid|counteroffer)\b"
-    r"|\b(?:offered|proposed|suggested|asked|demanded|wanted|gave|said)\b"
+    r"|\b(?:offered|proposed|suggested|asked|demanded|wanted|gave|said|was|were|had)\b"
     r"|\byou (?:\w+ )?(?:offer|propose|suggest|ask|demand|want|say|think)\b"
     r"|\b(?:reject|decline|refuse|turn down|accept|agree|would have)\b"
 )

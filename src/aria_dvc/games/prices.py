@@ -44,12 +44,14 @@ def read(text: str, highest: Fraction, standing: Fraction | None) -> Move:
     parts = parsing.sentences(marked)
     decided = decisions(parts)
     prices, doubts = _offered(parts, amounts)
-    if decided.accept + decided.reject + decided.outside > 1 or (decided.outside and prices):
+    if decided.outside and (decided.accept or prices):
         raise IllegalMove("contradiction", "Make one move: an offer, accept, or deal with John.")
     if decided.accept:
         return _acceptance(parts, decided, amounts, prices, standing)
     if decided.outside:
         return Move("outside")
+    if prices and decided.hinted:
+        raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
     if prices:
         return Move("offer", _one_price(prices, highest))
     if decided.reject:

@@ -31,6 +31,14 @@ _BINDINGS = [
     )
 ]
 _RATIO = re.compile(r"<(?P<alice>\d+)> ?(?:/|-|:|to) ?<(?P<bob>\d+)>")
+_RATIO_CUE = re.compile(
+    r"\b(?:propose|offer|suggest|counteroffer|counter|split|divide|take|let us|do|go|make|accept"
+    r"|agree|settle)\b"
+)
+_BARE_RATIO = re.compile(
+    rf"(?:(?:ok|so|well|then|no|my|final|at|now|just) )*{_RATIO.pattern}"
+    r"(?: (?:then|please|final|now|it is))*"
+)
 _RATIO_OF_WHOM = re.compile(r"\b(?:between|favou?r|respectively)\b|> for (?:me|you|alice|bob)\b")
 _EQUAL = re.compile(
     r"\b(?:propose|offer|suggest|let us)\b.*(?:\b(?:equally|evenly|in half|down the middle)\b"
@@ -58,10 +66,10 @@ def read(text: str, role: str, money: Fraction, standing: Fraction | None) -> Mo
     decided = decisions(parts)
     said = _Said(role, amounts, money)
     offers, doubts = said.offers(parts)
-    if decided.accept and decided.reject:
-        raise IllegalMove("contradiction", "Either accept or reject, not both.")
     if decided.accept:
         return said.acceptance(parts, decided, standing)
+    if offers and decided.hinted:
+        raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
     if offers:
         return Move("offer", _one_offer(offers, money))
     if decided.reject:
@@ -152,7 +160,9 @@ class _Said:
 
     def gains(self, segment: str) -> set[Fraction]:
         """Alice's gain by everything that the segment says about a division."""
-        gains = {self._ratio(segment, match) for match in _RATIO.finditer(segment)}
+        meant = _RATIO_CUE.search(segment) or _BARE_RATIO.fullmatch(segment)
+        ratios = _RATIO.finditer(segment) if meant else ()
+        gains = {self._ratio(segment, match) for match in ratios}
         for who, value in self._bound(segment):
             gains.add(value if who == "alice" else self.money - value)
         if _EQUAL.search(segment):
