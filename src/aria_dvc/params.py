@@ -146,7 +146,7 @@ class SelectKParams(Block):
 
 
 class AggregateParams(Block):
-    method: str
+    method: Literal["aria", "shrinkage", "kernel", "regression", "prefix"]
     gamma: float = Field(gt=0, le=1)
     folds: int = Field(ge=2)
 

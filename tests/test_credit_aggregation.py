@@ -1,0 +1,140 @@
+"""From tables to credit: the paper's numbers on a dialogue that can be done by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aria_dvc.credit.aggregation import choose_k, chosen_labels, credit_table
+from aria_dvc.files import write_parquet
+from aria_dvc.intentions.space import (
+    build_space,
+    clustered_rows,
+    distinct_points,
+    labels_table,
+    read_labels,
+)
+from aria_dvc.params import AggregateParams, ClusterParams, SelectKParams
+from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.records.tables import turns_table
+
+CLUSTER = ClusterParams(k_max=100, linkage="ward", exact_limit=10_000)
+SELECT = SelectKParams(method="silhouette", per_role=False, eps=0.01, tau=10)
+ARIA = AggregateParams(method="aria", gamma=0.5, folds=2)
+POINTS = {"a": [0.0, 0.0], "a'": [0.1, 0.0], "b": [5.0, 0.0], "b'": [5.1, 0.0], "Yes.": [9.0, 9.0]}
+
+
+def log(*dialogues: tuple[str, float]) -> tuple[pd.DataFrame, np.ndarray]:
+    """Single-agent games of space-separated questions, each answered Yes."""
+    episodes = []
+    for index, (questions, reward) in enumerate(dialogues):
+        said = [
+            Utterance(r, t)
+            for q in questions.split()
+            for r, t in (("agent", q), ("oracle", "Yes."))
+        ]
+        episodes.append(Episode(f"e{index}", "twenty_questions", said, {"agent": reward}))
+    turns = turns_table(episodes)
+    return turns, np.array([POINTS[text] for text in turns["text"]], np.float32)
+
+
+def run(turns, vectors, k, game="twenty_questions", select=SELECT, aggregate=ARIA):
+    tree, nested = build_space(turns, vectors, game, CLUSTER)
+    selection, curve = choose_k(
+        turns, vectors, nested, distinct_points(tree[:, 2]), game, select, k=k, gamma=0.5, seed=0
+    )
+    labels = chosen_labels(turns, nested, selection)
+    return *credit_table(turns, vectors, labels, aggregate, seed=0), selection, curve
+
+
+def test_credit_by_hand():
+    """At k = 2 the intentions are {a, a'} and {b, b'}; gamma = 1/2."""
+    turns, vectors = log(("a b", 1.0), ("a' b'", 0.0), ("b a", 1.0))
+    rewards, quality, selection, _ = run(turns, vectors, k=2)
+    assert selection["selected_k"] == 2
+    assert rewards["return"].tolist() == [0.5, 1.0, 0.0, 0.0, 0.5, 1.0]
+    assert rewards["reward"].tolist() == [0.25, 0.5, 0.25, 0.5, 0.5, 1.0]
+    assert rewards["cell_size"].tolist() == [2, 2, 2, 2, 1, 1]
+    assert quality["variance_after"] < quality["variance_before"]
+
+
+def test_answers_have_fixed_labels_at_every_k():
+    turns, vectors = log(("a b", 1.0), ("a' b'", 0.0))
+    _, nested = build_space(turns, vectors, "twenty_questions", CLUSTER)
+    answers = nested.labels[~clustered_rows(turns, "twenty_questions")]
+    assert (answers == answers[0, 0]).all()
+    questions = nested.labels[clustered_rows(turns, "twenty_questions")]
+    assert not set(np.unique(questions)) & set(np.unique(answers))
+    assert nested.ks.tolist() == [2, 3, 4], "four distinct questions cap k"
+
+
+def test_k_above_the_distinct_utterances_is_capped_and_said():
+    turns, vectors = log(("a b", 1.0), ("a' b'", 0.0))
+    *_, selection, _ = run(turns, vectors, k=50)
+    assert selection["selected_k"] == 4
+    assert selection["capped_from"] == 50
+
+
+def test_every_other_method_is_recorded():
+    turns, vectors = log(("a b", 1.0), ("a' b'", 0.0), ("b a", 1.0))
+    *_, selection, curve = run(turns, vectors, k=None)
+    assert set(selection["runners_up"]) == {
+        "calinski_harabasz",
+        "davies_bouldin",
+        "split_score",
+        "cross_validated",
+    }
+    wanted = ["k", "silhouette", "calinski_harabasz", "davies_bouldin", "split_score", "cells"]
+    assert curve.columns[:7].tolist() == [*wanted, "singleton_share"]
+
+
+def test_per_role_has_a_k_for_each():
+    said = [("alice", "a"), ("bob", "b"), ("alice", "a'"), ("bob", "b'")]
+    episodes = [
+        Episode(
+            f"e{i}", "bargaining", [Utterance(*line) for line in said], {"alice": r, "bob": 1 - r}
+        )
+        for i, r in enumerate((1.0, 0.0, 1.0))
+    ]
+    turns = turns_table(episodes)
+    vectors = np.array([POINTS[text] for text in turns["text"]], np.float32)
+    select = SELECT.model_copy(update={"per_role": True})
+    *_, selection, curve = run(turns, vectors, None, "bargaining", select)
+    assert set(selection["per_role"]) == {"alice", "bob"}
+    assert set(curve["role"]) == {"all", "alice", "bob"}
+
+
+@pytest.mark.parametrize(
+    "dialogues",
+    [
+        [("a b", 1.0)],
+        [("a", 1.0)],
+        [("a", 1.0), ("a", 1.0)],
+        [("a b", 1.0), ("a' b", 1.0)],
+    ],
+    ids=["one episode", "one turn", "equal utterances", "equal rewards"],
+)
+def test_degenerate_logs_have_a_credit(dialogues):
+    turns, vectors = log(*dialogues)
+    rewards, quality, selection, _ = run(turns, vectors, k=None)
+    assert np.isfinite(rewards["reward"]).all()
+    assert selection["selected_k"] >= 1
+    assert quality["episodes"] == len(dialogues)
+
+
+def test_labels_survive_the_file(tmp_path):
+    turns, vectors = log(("a b", 1.0), ("a' b'", 0.0), ("b a", 1.0))
+    _, nested = build_space(turns, vectors, "twenty_questions", CLUSTER)
+    write_parquet(tmp_path / "labels.parquet", labels_table(turns, nested))
+    back = read_labels(tmp_path / "labels.parquet")
+    assert np.array_equal(back.labels, nested.labels)
+    assert np.array_equal(back.ks, nested.ks)
+
+
+@pytest.mark.parametrize("method", ["shrinkage", "prefix", "regression", "kernel"])
+def test_every_method_gives_every_action_a_credit(method):
+    played = ["a b", "a' b'", "b a", "b a'"] * 5
+    turns, vectors = log(*((questions, float(i % 2)) for i, questions in enumerate(played)))
+    aggregate = ARIA.model_copy(update={"method": method})
+    rewards, quality, *_ = run(turns, vectors, None, aggregate=aggregate)
+    assert np.isfinite(rewards["reward"]).all()
+    assert quality["method"] == method
