@@ -57,6 +57,14 @@ def _file_hash(path: Path) -> bytes:
         return hashlib.file_digest(handle, "sha256").digest()
 
 
+def folder_hash(folder: Path) -> str:
+    """Hash of all weights in a folder."""
+    state = hashlib.sha256()
+    for file in sorted(folder.glob("*.safetensors")):
+        state.update(_file_hash(file))
+    return state.hexdigest()
+
+
 class RunFolder:
     """The cache folder of one training run."""
 

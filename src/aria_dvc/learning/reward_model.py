@@ -18,10 +18,17 @@ import torch
 
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
-from aria_dvc.files import write_json
+from aria_dvc.files import read_json, write_json
 from aria_dvc.learning.batches import Collate, Paired, global_batches, pad
 from aria_dvc.learning.calibration import fit_metrics
-from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.checkpoints import (
+    CACHE,
+    RunFolder,
+    deliver,
+    folder_hash,
+    run_key,
+    training_errors,
+)
 from aria_dvc.learning.examples import (
     Example,
     GameFrames,
@@ -48,6 +55,7 @@ if TYPE_CHECKING:
 STAGE = "reward_model"
 BASE = "base"
 SCALE_FILE = "scale.json"
+ADAPTER_FILE = "adapter_config.json"
 Tensors = dict[str, torch.Tensor]
 
 
@@ -138,6 +146,30 @@ class Scale:
         return cls(float(values.mean()), float(values.std()) or 1.0)
 
 
+def read_scale(folder: Path) -> Scale:
+    """The scale stored beside a reward model.
+
+    Raises:
+        AriaError: the folder holds no reward model.
+    """
+    if not (folder / SCALE_FILE).is_file():
+        raise AriaError(f"{folder} holds no reward model: run the reward_model stage")
+    return Scale(**read_json(folder / SCALE_FILE))
+
+
+def load_scored(
+    folder: Path, backbone: str | Path, trust_remote_code: bool, *, is_trainable: bool = False
+) -> Any:
+    """A trained reward model: an adapter on its backbone, or a whole model."""
+    if not (folder / ADAPTER_FILE).is_file():
+        return load_model(folder, head="score", trust_remote_code=trust_remote_code)
+    from peft import PeftModel
+
+    base = load_model(backbone, head="score", trust_remote_code=trust_remote_code)
+    base.config.pad_token_id = load_tokenizer(folder).pad_token_id
+    return PeftModel.from_pretrained(base, str(folder), is_trainable=is_trainable)
+
+
 def credits_of(frames: Sequence[GameFrames]) -> tuple[dict[Key, float], dict[Key, float]]:
     """(target, cell size) of every action: the aggregated credit."""
     targets: dict[Key, float] = {}
@@ -184,13 +216,20 @@ class RewardRun:
     held: list[Paired]
     scale: Scale
     weights: dict[Key, float]
+    start: Path | None
 
     def key(self) -> str:
         both = digest([*self.train, *self.held]).hexdigest()
-        settings = {"params": self.params.model_dump(), "seed": self.seed}
+        settings = {
+            "params": self.params.model_dump(),
+            "seed": self.seed,
+            "start": folder_hash(self.start) if self.start else None,
+        }
         return run_key(both, self.backbone, settings)
 
     def model(self) -> Any:
+        if self.start:
+            return load_scored(self.start, self.backbone, self.trust_remote_code, is_trainable=True)
         model = load_model(self.backbone, head="score", trust_remote_code=self.trust_remote_code)
         model.config.pad_token_id = self.tokenizer.pad_token_id
         score_head(model).weight.data.zero_()  # starts as the mean predictor
@@ -238,13 +277,15 @@ def train_reward_model(
     out_dir: str | Path,
     *,
     seed: int,
+    start: Path | None = None,
     cache: Path = CACHE,
     trust_remote_code: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Fit the credit of the games' actions and write model, scale and metrics to `out_dir`.
 
-    Resumes and restores like `train_policy`.
+    Resumes and restores like `train_policy`. With `start`, a reward model's folder, training goes
+    on from its weights and keeps its scale.
 
     Returns:
         The metrics on held-out episodes: mse, mse_of_mean (predicting the training mean), r2,
@@ -271,8 +312,9 @@ def train_reward_model(
         tokenizer=tokenizer,
         train=train,
         held=held,
-        scale=Scale.of(_values(train)),
+        scale=read_scale(start) if start else Scale.of(_values(train)),
         weights=_action_weights(params, sizes, train),
+        start=start,
     )
     run = RunFolder(STAGE, task.key(), cache)
     if not run.result.is_dir():

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from aria_dvc.chat import Message, Renderer
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_json
 from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import Dialogue, Key, build_examples
-from aria_dvc.learning.models import Precision, load_model, load_tokenizer, uses_bfloat16
-from aria_dvc.learning.reward_model import SCALE_FILE, Scale, predict, regression_collate
-
-ADAPTER_FILE = "adapter_config.json"
+from aria_dvc.learning.models import Precision, load_tokenizer, uses_bfloat16
+from aria_dvc.learning.reward_model import load_scored, predict, read_scale, regression_collate
 
 
 class RewardScorer:
@@ -43,13 +39,11 @@ class RewardScorer:
         trust_remote_code: bool = False,
     ) -> None:
         folder = Path(folder)
-        if not (folder / SCALE_FILE).is_file():
-            raise AriaError(f"{folder} holds no reward model: run the reward_model stage")
+        self.scale = read_scale(folder)
         self.tokenizer = load_tokenizer(folder, trust_remote_code=trust_remote_code)
         self.renderer = Renderer(self.tokenizer)
-        self.model = _load(folder, base_dir, trust_remote_code)
-        self.model.config.pad_token_id = self.tokenizer.pad_token_id
-        self.scale = Scale(**read_json(folder / SCALE_FILE))
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.model = load_scored(folder, base_dir, trust_remote_code).to(device).eval()
         self.max_tokens = max_tokens
         self.tokens_per_batch = tokens_per_batch
         self.bfloat16 = uses_bfloat16(precision)
@@ -120,15 +114,3 @@ class RewardScorer:
 
 def _action_places(chat: Sequence[Message]) -> list[int]:
     return [i for i, message in enumerate(chat) if message["role"] == "assistant"]
-
-
-def _load(folder: Path, base_dir: str | Path, trust_remote_code: bool) -> Any:
-    if not (folder / ADAPTER_FILE).is_file():
-        model = load_model(folder, head="score", trust_remote_code=trust_remote_code)
-    else:
-        from peft import PeftModel
-
-        base = load_model(base_dir, head="score", trust_remote_code=trust_remote_code)
-        model = PeftModel.from_pretrained(base, str(folder))
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return model.to(device).eval()

@@ -163,17 +163,17 @@ def save(trainer: MicroBatchTrainer, folder: Path, base_dir: Path) -> None:
         trainer.save_model(str(folder))
     if trainer.args.should_save:
         (folder / "training_args.bin").unlink(missing_ok=True)
-        _tidy(folder, base_dir)
+        tidy(folder, base_dir)
 
 
 def save_weights(model: Any, folder: Path, base_dir: Path) -> None:
     """The same for a model that was never trained."""
     with quiet_transformers():
         model.save_pretrained(str(folder))
-    _tidy(folder, base_dir)
+    tidy(folder, base_dir)
 
 
-def _tidy(folder: Path, base_dir: Path) -> None:
+def tidy(folder: Path, base_dir: Path) -> None:
     """No model card, and the base named relative to the repository, never absolutely."""
     (folder / "README.md").unlink(missing_ok=True)
     config = folder / "adapter_config.json"

@@ -1,0 +1,339 @@
+"""Online training: play, score every action with the reward model, update, refresh (sec. 5.3).
+
+Each iteration is a transaction. Its games, the trainer's checkpoint (weights, optimiser, random
+state) and a refreshed reward model are written first; `state.json` is replaced last. A run that
+was killed starts again at the last whole iteration and ends where an uninterrupted one ends.
+How games are played and aggregated is handed in, so this module knows neither.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from aria_dvc.chat import Renderer
+from aria_dvc.errors import AriaError
+from aria_dvc.files import read_json, read_parquet, write_csv, write_json, write_parquet
+from aria_dvc.learning.advantages import advantages
+from aria_dvc.learning.batches import Paired, global_batches
+from aria_dvc.learning.checkpoints import (
+    CACHE,
+    RunFolder,
+    deliver,
+    folder_hash,
+    run_key,
+    training_errors,
+)
+from aria_dvc.learning.examples import GameFrames, dialogues, frames_examples, with_values
+from aria_dvc.learning.models import load_model, load_tokenizer
+from aria_dvc.learning.objective import adapter_off, policy_collate
+from aria_dvc.learning.policy import PolicyTrainer
+from aria_dvc.learning.reward_model import train_reward_model
+from aria_dvc.learning.scorer import RewardScorer
+from aria_dvc.learning.trainer import FitSettings, Progress, fit, losses, make_deterministic, tidy
+from aria_dvc.records.tables import episodes_table, turns_table
+
+if TYPE_CHECKING:
+    from aria_dvc.params import PolicyParams, RewardModelParams
+    from aria_dvc.records.episodes import Episode
+
+STAGE = "online"
+# (adapter folder of the policy that plays, iteration, seed) -> finished games
+Rollout = Callable[[Path, int, int], "list[Episode]"]
+# the games' turns -> their rewards tables, one per game (embedded, clustered and averaged anew)
+Aggregate = Callable[[dict[str, pd.DataFrame]], dict[str, pd.DataFrame]]
+
+
+@dataclass(frozen=True)
+class OnlineRun:
+    """What does not change from iteration to iteration."""
+
+    params: PolicyParams
+    reward_params: RewardModelParams
+    base_dir: Path
+    policy_dir: Path
+    reward_model_dir: Path
+    rollout: Rollout
+    aggregate: Aggregate
+    seed: int
+    trust_remote_code: bool
+    run: RunFolder
+
+    def iteration_dir(self, iteration: int) -> Path:
+        return self.run.path / f"iteration-{iteration}"
+
+    @property
+    def state_file(self) -> Path:
+        return self.run.path / "state.json"
+
+    def state(self) -> dict[str, Any]:
+        """iteration: how many are whole; policy, reward_model: folders; history: rows so far."""
+        if self.state_file.is_file():
+            state: dict[str, Any] = read_json(self.state_file)
+            return state
+        return {
+            "iteration": 0,
+            "policy": str(self.policy_dir),
+            "reward_model": str(self.reward_model_dir),
+            "history": [],
+        }
+
+
+def train_online(
+    params: PolicyParams,
+    reward_params: RewardModelParams,
+    base_dir: str | Path,
+    policy_dir: str | Path,
+    reward_model_dir: str | Path,
+    out_dir: str | Path,
+    *,
+    rollout: Rollout,
+    aggregate: Aggregate,
+    seed: int,
+    cache: Path = CACHE,
+    trust_remote_code: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Run `params.online.iterations` iterations from the adapter in `policy_dir`.
+
+    Args:
+        rollout: plays `params.online.games` games with the adapter that it is given, which is
+            never older than the last update.
+        aggregate: credits games anew for the refresh of the reward model.
+        out_dir: gets the final adapter, `metrics.json` and `history.csv` (iteration, games,
+            mean_reward, mean_score, loss, policy_version); may be `policy_dir`.
+
+    Raises:
+        AriaError: the policy is not a LoRA adapter, or training fails.
+    """
+    if params.lora is None:
+        raise AriaError("policy.online needs policy.lora: rollouts reload an adapter, not a model")
+    key = run_key(
+        folder_hash(Path(policy_dir)) + folder_hash(Path(reward_model_dir)),
+        base_dir,
+        {"policy": params.model_dump(), "reward": reward_params.model_dump(), "seed": seed},
+    )
+    task = OnlineRun(
+        params=params,
+        reward_params=reward_params,
+        base_dir=Path(base_dir),
+        policy_dir=Path(policy_dir),
+        reward_model_dir=Path(reward_model_dir),
+        rollout=rollout,
+        aggregate=aggregate,
+        seed=seed,
+        trust_remote_code=trust_remote_code,
+        run=RunFolder(STAGE, key, cache),
+    )
+    if not task.run.result.is_dir():
+        with training_errors("policy"):
+            _loop(task, progress)
+            _finish(task)
+    return deliver(task.run, out_dir)
+
+
+def _loop(task: OnlineRun, progress: Progress | None) -> None:
+    state = task.state()
+    total = task.params.online.iterations
+    while state["iteration"] < total:
+        state = _iterate(task, state)
+        write_json(task.state_file, state)
+        if progress:
+            progress(state["iteration"], total)
+
+
+def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
+    """One iteration: play, score, update, perhaps refresh; returns the next state."""
+    iteration = state["iteration"]
+    version = f"{iteration}:{folder_hash(Path(state['policy']))[:12]}"
+    _play(task, iteration, Path(state["policy"]), version)
+    frames = _replay(task, iteration, task.params.online.replay)
+    scored = _score(task, frames, Path(state["reward_model"]))
+    data = _training_data(task, scored)
+    loss, checkpoint = _update(task, state, data)
+    newest = _replay(task, iteration, 1)
+    row = {
+        "iteration": iteration,
+        "games": sum(game.turns["episode_id"].nunique() for game in newest),
+        "mean_reward": _mean_reward(newest),
+        "mean_score": float(pd.concat([g.rewards for g in scored])["reward"].mean()),
+        "loss": loss,
+        "policy_version": version,
+    }
+    return {
+        "iteration": iteration + 1,
+        "policy": str(checkpoint),
+        "reward_model": str(_refreshed(task, iteration, Path(state["reward_model"]))),
+        "history": [*state["history"], row],
+    }
+
+
+def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> None:
+    """Play the iteration's games and keep them, unless this very policy already did."""
+    folder = task.iteration_dir(iteration)
+    if (folder / "turns.parquet").is_file() and read_json(folder / "played.json") == version:
+        return
+    episodes = task.rollout(policy, iteration, task.seed + 1_000_003 * (iteration + 1))
+    if not episodes:
+        raise AriaError(f"online iteration {iteration}: no game was finished: see the players")
+    for episode in episodes:
+        episode.episode_id = f"{iteration}/{episode.episode_id}"
+        episode.info["policy_version"] = version
+    write_json(folder / "played.json", version)
+    write_parquet(folder / "episodes.parquet", episodes_table(episodes))
+    write_parquet(folder / "turns.parquet", turns_table(episodes))
+
+
+def _replay(task: OnlineRun, iteration: int, count: int) -> list[GameFrames]:
+    """The games of the last `count` iterations, one set of tables per game."""
+    first = max(0, iteration - count + 1)
+    folders = [task.iteration_dir(i) for i in range(first, iteration + 1)]
+    turns, episodes = (
+        pd.concat([read_parquet(folder / f"{name}.parquet") for folder in folders])
+        for name in ("turns", "episodes")
+    )
+    return [
+        GameFrames(
+            game=str(game),
+            turns=rows.reset_index(drop=True),
+            episodes=episodes[episodes["game"] == game].reset_index(drop=True),
+            rewards=pd.DataFrame(),
+        )
+        for game, rows in turns.groupby("game", sort=True)
+    ]
+
+
+def _score(task: OnlineRun, frames: Sequence[GameFrames], reward_model: Path) -> list[GameFrames]:
+    """The same games with the reward model's score as every action's credit."""
+    scorer = RewardScorer(
+        reward_model,
+        task.base_dir,
+        max_tokens=task.params.max_tokens,
+        tokens_per_batch=task.params.tokens_per_batch,
+        precision=task.params.precision,
+        trust_remote_code=task.trust_remote_code,
+    )
+    scored = []
+    for game in frames:
+        scores = scorer.score_dialogues(list(dialogues(game.turns, game.episodes)))
+        actions = game.turns.loc[game.turns["is_action"]]
+        keys = zip(actions["episode_id"], actions["position"], strict=True)
+        values = [scores.get((game.game, episode, position)) for episode, position in keys]
+        columns = ["episode_id", "position", "role", "turn"]
+        rewards = actions[columns].assign(reward=values).dropna()
+        scored.append(replace(game, rewards=rewards.reset_index(drop=True)))
+    return scored
+
+
+def _training_data(task: OnlineRun, scored: Sequence[GameFrames]) -> list[Paired]:
+    tokenizer = load_tokenizer(task.base_dir, trust_remote_code=task.trust_remote_code)
+    weights = {
+        key: value
+        for game in scored
+        for key, value in advantages(game, "aggregated", task.params.advantage).items()
+    }
+    examples = frames_examples(scored, Renderer(tokenizer), task.params.max_tokens).items
+    return with_values(examples, weights, keep_zero=task.params.kl > 0)
+
+
+def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple[float, Path]:
+    """`updates` optimiser steps, going on from the last iteration's optimiser and random state."""
+    online = task.params.online
+    iteration = state["iteration"]
+    done = iteration * online.updates
+    checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
+    if checkpoint.is_dir():  # of an iteration that was cut short
+        shutil.rmtree(checkpoint)
+    per_pass = -(-len(data) // online.batch_size)
+    make_deterministic(task.seed)
+    trainer = fit(
+        PolicyTrainer,
+        _trainable_policy(task),
+        data,
+        global_batches(
+            len(data), online.batch_size, online.updates / per_pass, task.seed + iteration
+        ),
+        _collate(task),
+        task.run.path,
+        FitSettings(
+            learning_rate=online.learning_rate,
+            seed=task.seed,
+            precision=task.params.precision,
+            tokens_per_batch=task.params.tokens_per_batch,
+            checkpoint_every=online.updates,
+        ),
+        resume=state["policy"] if iteration else None,
+        done=done,
+        kl=task.params.kl,
+        reference=adapter_off,
+    )
+    new = [loss for step, loss in losses(trainer.state) if step > done]
+    return sum(new) / len(new), checkpoint
+
+
+def _collate(task: OnlineRun) -> Any:
+    tokenizer = load_tokenizer(task.base_dir, trust_remote_code=task.trust_remote_code)
+    return policy_collate(tokenizer.pad_token_id, keep_zero=task.params.kl > 0)
+
+
+def _trainable_policy(task: OnlineRun) -> Any:
+    """The offline adapter on its base; a checkpoint's weights replace it on resume."""
+    from peft import PeftModel
+
+    base = load_model(task.base_dir, trust_remote_code=task.trust_remote_code)
+    return PeftModel.from_pretrained(base, str(task.policy_dir), is_trainable=True)
+
+
+def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
+    """The reward model for the next iteration, trained further whenever a refresh is due."""
+    online = task.params.online
+    before, after = iteration * online.updates, (iteration + 1) * online.updates
+    if before // online.refresh_every == after // online.refresh_every:
+        return current
+    since = max(1, -(-online.refresh_every // online.updates))
+    newest = _replay(task, iteration, since)
+    rewards = task.aggregate({game.game: game.turns for game in newest})
+    folder = task.run.path / f"reward_model-{iteration + 1}"
+    train_reward_model(
+        task.reward_params,
+        [replace(game, rewards=rewards[game.game]) for game in newest],
+        task.base_dir,
+        folder,
+        seed=task.seed,
+        start=current,
+        cache=task.run.path,
+        trust_remote_code=task.trust_remote_code,
+    )
+    return folder
+
+
+def _mean_reward(frames: Sequence[GameFrames]) -> float:
+    """Mean final reward over acting roles and games."""
+    turns = pd.concat([game.turns for game in frames])
+    finals = turns[turns["is_action"]].groupby(["episode_id", "role"])["reward"].first()
+    return float(finals.mean())
+
+
+def _finish(task: OnlineRun) -> None:
+    state = task.state()
+    with task.run.writing() as folder:
+        for name in ("adapter_model.safetensors", "adapter_config.json"):
+            shutil.copy(Path(state["policy"]) / name, folder / name)
+        tidy(folder, task.base_dir)
+        history = pd.DataFrame(state["history"])
+        write_csv(folder / "history.csv", history)
+        write_json(
+            folder / "metrics.json",
+            {
+                "iterations": state["iteration"],
+                "updates": state["iteration"] * task.params.online.updates,
+                "final_loss": float(history["loss"].iloc[-1]),
+                "first_mean_reward": float(history["mean_reward"].iloc[0]),
+                "last_mean_reward": float(history["mean_reward"].iloc[-1]),
+            },
+        )

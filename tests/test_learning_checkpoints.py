@@ -1,0 +1,172 @@
+"""What ends a training and what survives it: kills, NaN, a full disk, no memory."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from learning_tiny import LORA, made_up_game, policy_params, save_tiny_base
+from safetensors.torch import load_file
+
+from aria_dvc.errors import AriaError
+from aria_dvc.learning import policy as policy_module
+from aria_dvc.learning.checkpoints import COMPLETE, RunFolder, training_errors
+from aria_dvc.learning.policy import PolicyTrainer, train_policy
+
+TESTS = Path(__file__).parent
+DROPOUT = LORA.model_copy(update={"dropout": 0.2})  # draws on the restored random state
+PARAMS = policy_params(epochs=3, batch_size=4, checkpoint_every=2, lora=DROPOUT)
+
+KILLED_RUN = """
+import os, signal, sys
+from pathlib import Path
+from test_learning_checkpoints import GAMES, PARAMS
+from aria_dvc.learning.policy import train_policy
+
+def progress(done, total):
+    if done == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+folder = Path(sys.argv[1])
+train_policy(PARAMS, GAMES, folder / "base", folder / "killed", seed=0,
+             cache=folder / "cache", progress=progress)
+"""
+GAMES = [made_up_game(episodes=8, turns=3)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs")
+    save_tiny_base(path / "base")
+    return path
+
+
+def train(folder, out, cache="cache", params=PARAMS, games=GAMES, **extra):
+    return train_policy(params, games, folder / "base", out, seed=0, cache=folder / cache, **extra)
+
+
+def kill_at(folder, step):
+    environment = {**os.environ, "PYTHONPATH": f"src{os.pathsep}{TESTS}"}
+    command = [sys.executable, "-c", KILLED_RUN, str(folder), str(step)]
+    return subprocess.run(command, env=environment, capture_output=True, check=False)
+
+
+def test_killed_run_resumes_and_ends_at_the_same_weights(folder):
+    train(folder, folder / "whole", cache="other")
+    result = kill_at(folder, 5)
+    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
+    assert not (folder / "killed").exists()
+    started = []
+    train(folder, folder / "killed", progress=lambda done, total: started.append(done))
+    assert started[0] == 5  # the newest checkpoint is of step 4
+    for name, tensor in load_file(folder / "whole" / "adapter_model.safetensors").items():
+        resumed = load_file(folder / "killed" / "adapter_model.safetensors")[name]
+        torch.testing.assert_close(resumed, tensor, rtol=1e-6, atol=1e-7)
+    curves = [pd.read_csv(folder / run / "history.csv") for run in ("whole", "killed")]
+    pd.testing.assert_frame_equal(*curves, rtol=1e-5)
+
+
+def test_finished_result_is_restored_unless_an_input_changed(folder, tmp_path):
+    steps: list[int] = []
+    train(folder, tmp_path / "a", progress=lambda done, total: steps.append(done))
+    before = len(steps)
+    train(folder, tmp_path / "b", progress=lambda done, total: steps.append(done))
+    assert len(steps) == before
+    assert (tmp_path / "a" / "adapter_model.safetensors").read_bytes() == (
+        tmp_path / "b" / "adapter_model.safetensors"
+    ).read_bytes()
+    changed = GAMES[0].rewards.assign(reward=GAMES[0].rewards["reward"] * 0.5)
+    games = [replace(GAMES[0], rewards=changed)]
+    train(folder, tmp_path / "c", games=games, progress=lambda done, total: steps.append(done))
+    assert len(steps) > before
+
+
+def test_half_written_checkpoint_is_passed_over(tmp_path):
+    run = RunFolder("policy", "key", tmp_path)
+    for step in (2, 4, 10):
+        (run.path / f"checkpoint-{step}").mkdir(parents=True)
+        if step != 10:
+            (run.path / f"checkpoint-{step}" / COMPLETE).touch()
+    assert run.last_checkpoint() == str(run.path / "checkpoint-4")
+    assert not (run.path / "checkpoint-10").exists()
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """A loss that goes wrong at its fifth optimiser step."""
+
+    def install(kind):
+        original = PolicyTrainer.batch_loss
+
+        def loss(self, model, inputs):
+            if self.state.global_step < 4:
+                return original(self, model, inputs)
+            if kind == "nan":
+                return original(self, model, inputs) * float("nan")
+            if kind == "gradient":
+                value = original(self, model, inputs)
+                return value + (value - value.detach()).abs().sqrt()
+            raise kind
+
+        monkeypatch.setattr(PolicyTrainer, "batch_loss", loss)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        ("nan", "loss became nan at step 5"),
+        ("gradient", "gradient became nan at step 5"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "out of memory: lower policy.tokens_per"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: 1 bytes"), "out of memory"),
+        (OSError(errno.ENOSPC, "No space left on device"), "disk is full"),
+    ],
+)
+def test_failures_are_one_line_and_keep_the_last_checkpoint(folder, failing, failure, message):
+    cache = folder / "failing"
+    shutil.rmtree(cache, ignore_errors=True)
+    failing(failure)
+    with pytest.raises(AriaError, match=message) as caught:
+        train(folder, folder / "failed", cache="failing")
+    assert "\n" not in str(caught.value)
+    assert not (folder / "failed").exists()
+    (checkpoint,) = cache.glob("policy/*/checkpoint-4")
+    assert (checkpoint / COMPLETE).is_file()
+    for tensor in load_file(checkpoint / "adapter_model.safetensors").values():
+        assert torch.isfinite(tensor).all()
+
+
+def test_disk_that_fills_while_a_checkpoint_is_written(folder, monkeypatch):
+    def full(self, output_dir=None, _internal_call=False):
+        if self.state.global_step > 2:
+            raise RuntimeError("PytorchStreamWriter failed: No space left on device")
+        return original(self, output_dir, _internal_call)
+
+    original = PolicyTrainer.save_model
+    monkeypatch.setattr(PolicyTrainer, "save_model", full)
+    with pytest.raises(AriaError, match="disk is full"):
+        train(folder, folder / "full", cache="full")
+    monkeypatch.undo()
+    started: list[int] = []
+    train(folder, folder / "full", cache="full", progress=lambda d, t: started.append(d))
+    assert started[0] == 3
+
+
+def test_other_errors_are_not_disguised():
+    with pytest.raises(ZeroDivisionError), training_errors("policy"):
+        raise ZeroDivisionError
+
+
+def test_no_pickled_weights_are_written_or_read(folder, tmp_path):
+    train(folder, tmp_path / "out")
+    names = {p.suffix for p in (tmp_path / "out").iterdir()}
+    assert names <= {".safetensors", ".json", ".csv"}
+    assert policy_module.load_model.__module__ == "aria_dvc.learning.models"
