@@ -13,6 +13,8 @@ from aria_dvc.players.scripted import ScriptedPlayer
 
 ADVERSARIAL = ("conceding", "hard", "fair", "best_response", "mixed")
 AGENTS = ("narrowing", "narrowing", "narrowing", "casual")
+LONGEST_DEAL = 8
+"""Bargaining that takes more lines is played again: it costs most and teaches least."""
 
 
 def scripted_dialogues(game_name: str, n: int, seed: int) -> list[Match]:
@@ -25,11 +27,18 @@ def scripted_dialogues(game_name: str, n: int, seed: int) -> list[Match]:
     grid = [config for config in game.grids()["default"] for _ in range(_weight(config))]
     rng = random.Random(f"{game_name}/{seed}")
     dialogues = []
-    for index in range(n):
+    while len(dialogues) < n:
         match = game.start(rng.choice(grid))
-        play_out(match, _cast(match, rng), seed=rng.getrandbits(32) + index)
-        dialogues.append(match)
+        play_out(match, _cast(match, rng), seed=rng.getrandbits(32) + len(dialogues))
+        if len(match.lines) <= _longest(match):
+            dialogues.append(match)
     return dialogues
+
+
+def _longest(match: Match) -> int:
+    return (
+        LONGEST_DEAL if isinstance(match, AlternatingMatch) else 2 * match.config["max_questions"]
+    )
 
 
 def play_out(match: Match, players: dict[str, ScriptedPlayer], seed: int) -> None:
@@ -42,7 +51,7 @@ def play_out(match: Match, players: dict[str, ScriptedPlayer], seed: int) -> Non
 def _weight(config: Config) -> int:
     """Negotiations in which a trade helps both sides are rarer in the grid and teach more."""
     if "seller_value" in config and config["buyer_value"] > config["seller_value"]:
-        return 3
+        return 6
     return 1
 
 

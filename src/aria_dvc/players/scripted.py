@@ -1,15 +1,15 @@
 """Players that follow a named strategy and read the state of the match, not the chat.
 
 Adversarial games: conceding, hard, fair, best_response, mixed. Guessing games: narrowing, casual
-for the agent; `embedded_oracle` answers from packaged knowledge. A reply depends on nothing but
-the match and the request's seed.
+for the agent; `embedded_oracle` answers from packaged knowledge. Games that bring their own words
+(`SelfPlaying`): own. A reply depends on nothing but the match and the request's seed.
 """
 
 from __future__ import annotations
 
 import random
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.alternating import LONGEST_TOLD_HORIZON, ROLES, AlternatingMatch, number_text
@@ -25,10 +25,22 @@ from aria_dvc.players.strategies import STRATEGIES, Seat, Strategy
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match
 
-LARGE_SUM = 1_000_000
-"""From here on offers are mostly put in percent: small models spend a token on every digit."""
+SMALL_SUM = 100
+"""Above it offers are put in percent: small models spend a token on every digit."""
 GUESSED_MARKUP = Fraction(3, 10)
 """How far apart the values are taken to be by a player that is not told the rival's."""
+
+
+OWN = "own"
+
+
+@runtime_checkable
+class SelfPlaying(Protocol):
+    """A match that knows what to say itself: the strategy `own`."""
+
+    def scripted_text(self, rng: random.Random) -> str:
+        """A legal and sensible utterance of `to_move`."""
+        ...
 
 
 class ScriptedPlayer:
@@ -56,6 +68,8 @@ class ScriptedPlayer:
             return QUESTIONERS[self.strategy](match, rng)
         if isinstance(match, GuessingMatch) and self.strategy == "oracle" and role == "oracle":
             return oracle_answer(match.game, match.config["target"], match.lines[-1][1])
+        if isinstance(match, SelfPlaying) and self.strategy == OWN:
+            return match.scripted_text(rng)
         raise PlayerFailure(
             "wrong_strategy", f"scripted:{self.strategy} cannot play {role} in {match.game}"
         )
@@ -73,7 +87,7 @@ def scripted_player(strategy: str) -> Player:
     Raises:
         AriaError: there is none of that name.
     """
-    known = [*STRATEGIES, *QUESTIONERS]
+    known = [*STRATEGIES, *QUESTIONERS, OWN]
     if strategy not in known:
         raise AriaError(f"unknown scripted strategy {strategy}{did_you_mean(strategy, known)}")
     return ScriptedPlayer(strategy)
@@ -103,8 +117,7 @@ def _bargain(match: AlternatingMatch, role: str, strategy: Strategy, rng: random
         return rng.choice(phrases.REJECT)
     percent = Fraction(round(100 * demand), 100)
     share = percent if role == "alice" else 1 - percent
-    in_percent = match.money >= LARGE_SUM and rng.random() < 0.6
-    whole, unit = (Fraction(100), "%") if in_percent else (match.money, "")
+    whole, unit = (Fraction(100), "%") if match.money > SMALL_SUM else (match.money, "")
     gains = [number_text(whole * part) + unit for part in (share, 1 - share)]
     return phrases.say_shares(rng, role, gains[0], gains[1], first)
 
