@@ -78,6 +78,23 @@ def test_curves_equal_the_dictionary_at_every_k(seed):
                 assert curves.split_score[j, column] == pytest.approx(want, abs=1e-12)
 
 
+@settings(max_examples=20, deadline=None)
+@given(SEEDS)
+def test_equal_histories_never_part_and_cost_nothing(seed):
+    data = dialogues(40, 4, 6, seed)
+    plain = cell_curves(make_log(*log_arrays(data)), nested_of(data))
+    known = cell_curves(make_log(*log_arrays(data), data["finest"]), nested_of(data))
+    for name in ("cells", "singletons"):
+        np.testing.assert_array_equal(getattr(known, name), getattr(plain, name))
+    for name in ("variance", "split_score"):
+        np.testing.assert_allclose(getattr(known, name), getattr(plain, name), atol=1e-13)
+    last = aggregate(make_log(*log_arrays(data)), nested_of(data).at(6)).cell
+    for j, k in enumerate(plain.ks):
+        cell = aggregate(make_log(*log_arrays(data)), nested_of(data).at(k)).cell
+        parting = [np.unique(last[cell == c]).size > 1 for c in cell]
+        assert known.live[j, 0] == pytest.approx(np.mean(parting), abs=1e-12)
+
+
 @settings(max_examples=30, deadline=None)
 @given(SEEDS)
 def test_aggregation_never_raises_the_variance(seed):

@@ -23,6 +23,8 @@ class Log:
     episode: (n,) int64, 0 .. E - 1; place: (n,) int64, 0-based place in the episode.
     action: (A,) int64 places in this order of the actions.
     role, returns: (A,) role code and float64 return of each action.
+    kind: (A,) int64, equal for actions of one role whose histories and texts are equal, or None
+        if it is not known which utterances are equal.
     """
 
     order: np.ndarray
@@ -31,6 +33,7 @@ class Log:
     action: np.ndarray
     role: np.ndarray
     returns: np.ndarray
+    kind: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,15 @@ def make_log(
     role: np.ndarray,
     is_action: np.ndarray,
     returns: np.ndarray,
+    utterance: np.ndarray | None = None,
 ) -> Log:
     """Sort utterances into a `Log`.
 
     episode: (n,) integers or strings. position: (n,) integers, unique in an episode.
     role: (n,) small non-negative integers. is_action: (n,) bool.
     returns: (n,) float64, read where `is_action`.
+    utterance: (n,) integers, equal for equal utterances (`Distinct.point`); actions that no label
+        can tell apart are then handled as one, and known never to part.
 
     Raises:
         AriaError: no actions, an action without a finite return, a position twice in an episode.
@@ -82,7 +88,12 @@ def make_log(
     gained = np.asarray(returns, np.float64)[order][action]
     if not action.size or not np.isfinite(gained).all():
         raise AriaError("log: credit needs actions with a return each; give logs with rewards")
-    return Log(order, code, place, action, np.asarray(role)[order][action].astype(np.int64), gained)
+    roles = np.asarray(role)[order][action].astype(np.int64)
+    kind = None
+    if utterance is not None:
+        same = history_nodes(code, place, np.asarray(utterance, np.int64)[order])
+        kind = same[action] * (int(roles.max()) + 1) + roles
+    return Log(order, code, place, action, roles, gained, kind)
 
 
 def _episode_codes(episode: np.ndarray) -> np.ndarray:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from aria_dvc.credit.cells import Log, to_fixed
+from aria_dvc.credit.partition import Partition, with_sum
 from aria_dvc.intentions.cuts import MAX_LABELS, NestedLabels
 
 _SEED = 2506
-_FIRST_FRESH = MAX_LABELS
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class CellCurves:
 
     cells: (J, 1 + R) int64 number of cells.
     singletons: (J, 1 + R) share of the actions alone in their cell.
-    live: (J, 1 + R) share of the actions whose cell has other members, so that it can still change.
+    live: (J, 1 + R) share of the actions whose cell can still change: some member has another
+        history (if the log knows which utterances are equal; else, simply another member).
     variance: (J, 1 + R) variance of R~ over the actions, at most `variance_of_returns` (1 + R,).
     split_score: (J, 1 + R) mean |R~(next k) - R~(k)| over the actions; NaN in the last row.
     """
@@ -44,19 +45,20 @@ class CellCurves:
 def cell_curves(log: Log, nested: NestedLabels) -> CellCurves:
     """Sweep all k of `nested`, the labels of the rows that the log was made from."""
     mean, variance = _moments(log)
+    count = with_sum(np.bincount(log.role).astype(np.float64))
     sweep = _Sweep(log, nested)
     summaries, scores = [sweep.cells.summary()], []
-    for moves in _splits(nested.table, sweep.tree):
-        scores.append(sweep.split(moves))
+    for step in _steps(nested.table, sweep.tree):
+        scores.append(sweep.split(step))
         summaries.append(sweep.cells.summary())
     scores.append(np.full(mean.size, np.nan))
-    cells, alone, square = np.stack(summaries, axis=1)
+    cells, alone, live, square = np.stack(summaries, axis=1)
     with np.errstate(invalid="ignore"):
-        alone, square = alone / sweep.cells.count, square / sweep.cells.count
-        score = np.array(scores) / sweep.cells.count
-    spread = np.maximum(square - mean**2, 0.0)
+        shares = [part / count for part in (alone, live)]
+        spread = np.maximum(square / count - mean**2, 0.0)
+        score = np.array(scores) / count
     cells = np.rint(cells).astype(np.int64)
-    return CellCurves(nested.ks, cells, alone, 1.0 - alone, spread, score, variance)
+    return CellCurves(nested.ks, cells, *shares, spread, score, variance)
 
 
 def _moments(log: Log) -> tuple[np.ndarray, np.ndarray]:
@@ -85,21 +87,24 @@ class _TreeOrder:
 
 
 @dataclass(frozen=True)
-class _Move:
-    """Rows tree.rows[start:stop] leave the cluster with code `old` for a new one, `new`."""
+class _Step:
+    """One step to the next k: rows tree.rows[start:stop] of each span leave their cluster.
 
-    start: int
-    stop: int
-    old: int
-    new: int
+    old, new: (256,) code of the cluster of each finest label before and after.
+    """
+
+    spans: list[tuple[int, int]]
+    old: np.ndarray
+    new: np.ndarray
 
 
-def _splits(table: np.ndarray, tree: _TreeOrder) -> Iterator[list[_Move]]:
-    """The moves of each step to the next column; of a cluster's parts the largest stays."""
-    code = table[:, 0].astype(np.int64)
-    fresh = _FIRST_FRESH
+def _steps(table: np.ndarray, tree: _TreeOrder) -> Iterator[_Step]:
+    """All steps; of a splitting cluster's parts the largest stays and keeps its code."""
+    code = np.zeros(MAX_LABELS, np.int64)
+    code[: len(table)] = table[:, 0]
+    fresh = MAX_LABELS
     for before, after in zip(table.T[:-1], table.T[1:], strict=True):
-        moves = []
+        moved, old = [], code.copy()
         for label in np.unique(before[before != after]):
             members = np.flatnonzero(before == label)
             parts = [members[after[members] == new] for new in np.unique(after[members])]
@@ -107,132 +112,41 @@ def _splits(table: np.ndarray, tree: _TreeOrder) -> Iterator[list[_Move]]:
             stays = max(range(len(parts)), key=lambda p: spans[p][1] - spans[p][0])
             for p, part in enumerate(parts):
                 if p != stays:
-                    moves.append(_Move(*spans[p], int(code[part[0]]), fresh))
+                    moved.append(spans[p])
                     code[part] = fresh
                     fresh += 1
-        yield moves
-
-
-class _Cells:
-    """The partition of the actions into cells: member counts, exact totals and roles.
-
-    tally: (4, R) by role: number of cells, of singletons, sum of R~ squared, and, for the last
-        `regroup`, sum of |change of R~|.
-    """
-
-    def __init__(self, keys: np.ndarray, role: np.ndarray, returns: np.ndarray) -> None:
-        self.value, self.unit = to_fixed(returns)
-        self.cell = np.empty(keys.size, np.int32)
-        self.size, self.total = np.zeros(keys.size, np.int32), np.zeros(keys.size, np.int64)
-        self.role = np.zeros(keys.size, np.int32)
-        self.used, self.free = 0, np.empty(0, np.int32)
-        self.roles = np.arange(int(role.max()) + 1)
-        count = np.bincount(role).astype(np.float64)
-        self.count = np.concatenate([[count.sum()], count])
-        actions, start, size, total = self._groups(np.arange(keys.size), keys)
-        new = self._add(actions, size, total, role[actions[start]])
-        self.tally = self._by_role(new, np.array(_columns(size, total * self.unit, 0.0)))
-
-    def shared(self, actions: np.ndarray) -> np.ndarray:
-        """Whether each action has company in its cell."""
-        return self.size[self.cell[actions]] > 1
-
-    def summary(self) -> np.ndarray:
-        """(3, 1 + R) numbers of cells and of singletons, sum of R~ squared; column 0 is all."""
-        return _with_sum(self.tally[:3])
-
-    def regroup(self, actions: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Move `actions` into the cells of their new keys; returns sums (1 + R,) of |change of R~|.
-
-        New keys contain a label that is new, so the actions share cells with each other only.
-        """
-        actions, start, size, total = self._groups(actions, keys)
-        source = self.cell[actions[start]]
-        old, group = np.unique(source, return_inverse=True)
-        had, held = self.size[old], self.total[old]
-        was = held / had
-        self.tally[3] = 0.0
-        self.tally -= self._by_role(old, np.array(_columns(had, held * self.unit, 0.0)))
-        np.subtract.at(self.size, source, size)
-        np.subtract.at(self.total, source, total)
-        stays = self.size[old] > 0
-        left = old[stays]
-        self.free = np.concatenate([self.free, old[~stays]])
-        new = self._add(actions, size, total, self.role[source])
-        size, total = (
-            np.concatenate([self.size[left], size]),
-            np.concatenate([self.total[left], total]),
-        )
-        change = np.abs(total / size - np.concatenate([was[stays], was[group]])) * size
-        gained = _columns(size, total * self.unit, change * self.unit)
-        self.tally += self._by_role(np.concatenate([left, new]), np.array(gained))
-        return _with_sum(self.tally[3])
-
-    def _groups(
-        self, actions: np.ndarray, keys: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Actions sorted by key, where each key starts, and its count and exact total."""
-        order = np.argsort(keys)
-        actions, keys = actions[order], keys[order]
-        start = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-        size = np.diff(np.append(start, actions.size)).astype(np.int32)
-        return actions, start, size, np.add.reduceat(self.value[actions], start)
-
-    def _add(
-        self, actions: np.ndarray, size: np.ndarray, total: np.ndarray, role: np.ndarray
-    ) -> np.ndarray:
-        """Put runs of actions into unused cells; returns the cells' numbers."""
-        again = self.free[max(0, self.free.size - size.size) :]
-        self.free = self.free[: self.free.size - again.size]
-        fresh = np.arange(self.used, self.used + size.size - again.size, dtype=np.int32)
-        self.used += fresh.size
-        new = np.concatenate([again, fresh])
-        self.size[new], self.total[new], self.role[new] = size, total, role
-        self.cell[actions] = np.repeat(new, size)
-        return new
-
-    def _by_role(self, cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return columns @ (self.role[cells, None] == self.roles)
-
-
-def _columns(size: np.ndarray, total: np.ndarray, change: np.ndarray | float) -> list[np.ndarray]:
-    """What each cell adds to a tally."""
-    ones = np.ones(size.size)
-    return [ones, (size == 1).astype(np.float64), total * total / size, ones * change]
-
-
-def _with_sum(by_role: np.ndarray) -> np.ndarray:
-    return np.concatenate([by_role.sum(axis=-1, keepdims=True), by_role], axis=-1)
+        yield _Step(moved, old, code.copy())
 
 
 class _Sweep:
     """Histories of all utterances at the current k."""
 
     def __init__(self, log: Log, nested: NestedLabels) -> None:
-        finest = nested.finest[log.order]
-        self.episode, self.action = log.episode, log.action
-        self.place = log.place
-        self.tree = _TreeOrder(finest, nested.table)
+        keep, weight, value, unit = _items(log)
+        role, self.action = log.role[keep], log.action[keep]
+        self.finest = nested.finest[log.order]
+        self.episode, self.place = log.episode.astype(np.int32), log.place.astype(np.int32)
+        self.tree = _TreeOrder(self.finest, nested.table)
         self.before = np.zeros(log.order.size + 1, np.int32)
-        self.before[log.action + 1] = 1
+        self.before[self.action + 1] = 1
         np.cumsum(self.before, out=self.before)
-        self.live_end = np.cumsum(np.bincount(log.episode))
+        self.live_end = np.cumsum(np.bincount(log.episode)).astype(np.int32)
         rng = np.random.default_rng(_SEED)
-        shape = (_FIRST_FRESH + len(nested.table), int(log.place.max()) + 1)
+        shape = (MAX_LABELS + len(nested.table), int(log.place.max()) + 1)
         self.random = rng.integers(0, 2**64, shape, dtype=np.uint64)
-        salt = rng.integers(0, 2**64, int(log.role.max()) + 1, dtype=np.uint64)
-        terms = self.random[nested.table[finest, 0], log.place]
-        self.key = _running_sum(terms, log.episode)[log.action] + salt[log.role]
-        self.cells = _Cells(self.key, log.role, log.returns)
+        salt = rng.integers(0, 2**64, int(role.max()) + 1, dtype=np.uint64)
+        terms = self.random[nested.table[self.finest, 0], self.place]
+        self.key = _running_sum(terms, self.episode)[self.action] + salt[role]
+        self.cells = Partition(self.key, role, weight, value, unit)
 
-    def split(self, moves: list[_Move]) -> np.ndarray:
-        """Apply the moves of one step; returns sums (1 + R,) of |R~ after - R~ before|."""
-        none = np.zeros(self.cells.count.size)
-        if not moves:
-            return none
-        rows, change = self._changes(moves)
+    def split(self, step: _Step) -> np.ndarray:
+        """Apply one step; returns sums (1 + R,) of |R~ after - R~ before|."""
+        none = np.zeros(self.cells.roles.size + 1)
+        rows = self._moved(step)
         if not rows.size:
             return none
+        label, place = self.finest[rows], self.place[rows]
+        change = self.random[step.new[label], place] - self.random[step.old[label], place]
         actions, change = self._spread(rows, _running_sum(change, self.episode[rows]))
         shared = self.cells.shared(actions)
         actions, change = actions[shared], change[shared]
@@ -241,17 +155,11 @@ class _Sweep:
         self._shorten(rows, actions)
         return moved
 
-    def _changes(self, moves: list[_Move]) -> tuple[np.ndarray, np.ndarray]:
-        """Moved live rows, ascending, and what each adds to the keys of histories that hold it."""
-        rows = [self.tree.rows[move.start : move.stop] for move in moves]
-        rows = [r[r < self.live_end[self.episode[r]]] for r in rows]
-        change = [
-            self.random[move.new, self.place[r]] - self.random[move.old, self.place[r]]
-            for move, r in zip(moves, rows, strict=True)
-        ]
-        row, value = np.concatenate(rows), np.concatenate(change)
-        order = np.argsort(row)
-        return row[order], value[order]
+    def _moved(self, step: _Step) -> np.ndarray:
+        """The moved rows, ascending, that some action which shares its cell comes after."""
+        spans = [self.tree.rows[start:stop] for start, stop in step.spans]
+        live = [rows[rows < self.live_end[self.episode[rows]]] for rows in spans]
+        return np.sort(np.concatenate([np.empty(0, np.int32), *live]))
 
     def _spread(self, rows: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The actions from each row up to the next (or the episode's live end), with its change."""
@@ -271,6 +179,20 @@ class _Sweep:
         self.live_end[episode[first]] = rows[first]
         last = self.action[actions[self.cells.shared(actions)]]
         self.live_end[self.episode[last]] = last + 1
+
+
+def _items(log: Log) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """One action of each kind, how many there are of it, and the exact sum of their returns."""
+    value, unit = to_fixed(log.returns)
+    if log.kind is None:
+        return np.arange(value.size), np.ones(value.size, np.int64), value, unit
+    keep, kind, weight = np.unique(
+        log.kind, return_index=True, return_inverse=True, return_counts=True
+    )[1:]
+    total = np.zeros(keep.size, np.int64)
+    np.add.at(total, kind, value)
+    back = np.argsort(keep)
+    return keep[back], weight[back], total[back], unit
 
 
 def _running_sum(values: np.ndarray, group: np.ndarray) -> np.ndarray:

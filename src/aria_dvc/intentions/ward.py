@@ -39,7 +39,7 @@ import numpy as np
 from aria_dvc.intentions import kernels
 from aria_dvc.intentions.workers import Workers, rounds_of_pairs, workers
 
-CANDIDATES = 16
+CANDIDATES = 32
 BLOCK = 1024
 _RANGES = 4
 
@@ -229,7 +229,7 @@ def _ask_again(state: _State, pool: Workers) -> None:
     """Search for the stale slots with the lowest floors; exhaustively where bounds fail."""
     _refresh(state, pool)
     stale = np.flatnonzero(state.state[: state.active] == kernels.STALE)
-    batch = max(32, state.active // 32)
+    batch = max(32, state.active // 16)
     if stale.size > batch:
         stale = stale[np.argpartition(state.reach[stale], batch)[:batch]]
     if stale.size == 0:
