@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from tests.fake_game import CountingGame
 
 import aria_dvc.games
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.dialogues import scripted_dialogues
 from aria_dvc.games.registry import get_game
+from aria_dvc.players.base import Request
+from aria_dvc.players.scripted import scripted_player
 from aria_dvc.records.names import PLAYABLE, category_of
 
 EXAMPLES = Path(__file__).parent / "example_games"
@@ -51,6 +57,16 @@ def test_its_parser_is_as_strict_as_the_others(last_stone):
         last_stone.start({"stones": "many"})
 
 
-def test_it_has_no_scripted_players(last_stone):
-    with pytest.raises(AriaError, match="no scripted players are known for last_stone"):
-        scripted_dialogues("last_stone", 1, seed=0)
+def test_it_brings_its_own_dialogues(last_stone):
+    matches = scripted_dialogues("last_stone", 20, seed=0)
+    assert all(match.outcome.reason == "last_stone" for match in matches)
+    assert [m.lines for m in matches] == [m.lines for m in scripted_dialogues("last_stone", 20, 0)]
+    request = Request("episode", "alice", [], last_stone.start({"stones": 7}), seed=1)
+    assert "take 3" in asyncio.run(scripted_player("own").reply(request)).text
+
+
+def test_a_game_without_own_words_is_left_out_of_the_warm_start(monkeypatch):
+    module = SimpleNamespace(GAME=CountingGame())
+    monkeypatch.setitem(sys.modules, "aria_dvc.games.counting", module)
+    monkeypatch.setitem(PLAYABLE, "counting", "adversarial")
+    assert scripted_dialogues("counting", 5, seed=0) == []

@@ -139,6 +139,7 @@ def test_every_city_is_won_by_its_names_only(city):
     [
         ("Mexico City", "Is your city in Mexico?"),
         ("Mexico City", "Is it Mexico?"),
+        ("New York", "Is your city located in New York?"),
         ("Shanghai", "Is your city Shanghai in Japan?"),
         ("Houston", "Is it Houston, Mississippi?"),
         ("Paris", "Is it Paris, Texas?"),
@@ -160,6 +161,7 @@ def test_near_misses_of_cities(target, question):
 @pytest.mark.parametrize(
     ("target", "question"),
     [
+        ("Bangalore", "Is the city you grew up in Bangalore?"),
         ("Chicago", "Is the city you are from Chicago, Illinois?"),
         ("Kanpur", "Is the city you are from Kanpur, Uttar Pradesh.?"),
         ("St Petersburg", "Is it St. Petersburg?"),

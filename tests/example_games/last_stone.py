@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping, Sequence
 
@@ -31,6 +32,11 @@ class LastStoneMatch(Match):
             f"You and {rival} take stones from a pile of {self.config['stones']} in turn. "
             'Each turn say "I take N." with N from 1 to 3. Who takes the last stone wins.'
         )
+
+    def scripted_text(self, rng: random.Random) -> str:
+        """Optional: words for warm-start dialogues and for the player `scripted:own`."""
+        taken = self.left % 4 or rng.randint(1, min(3, self.left))
+        return rng.choice(("I take {}.", "Well, I take {}.", "Then I take {}.")).format(taken)
 
     def play(self, text: str) -> None:
         role = ROLES[len(self.lines) % 2]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 
-from aria_dvc.errors import AriaError
 from aria_dvc.games.alternating import AlternatingMatch
 from aria_dvc.games.base import Config, Match
 from aria_dvc.games.guessing import GuessingMatch
 from aria_dvc.games.registry import get_game
-from aria_dvc.players.scripted import ScriptedPlayer
+from aria_dvc.players.scripted import OWN, ScriptedPlayer, SelfPlaying
 
 ADVERSARIAL = ("conceding", "hard", "fair", "best_response", "mixed")
 AGENTS = ("narrowing", "narrowing", "narrowing", "casual")
@@ -20,25 +19,21 @@ LONGEST_DEAL = 8
 def scripted_dialogues(game_name: str, n: int, seed: int) -> list[Match]:
     """`n` finished matches of mixed configurations and strategies; the same for the same seed.
 
-    Raises:
-        AriaError: no scripted players are known for the game.
+    None for a game that no scripted player can play: it is learnt by playing alone.
     """
     game = get_game(game_name)
     grid = [config for config in game.grids()["default"] for _ in range(_weight(config))]
     rng = random.Random(f"{game_name}/{seed}")
-    dialogues = []
+    dialogues: list[Match] = []
     while len(dialogues) < n:
         match = game.start(rng.choice(grid))
-        play_out(match, _cast(match, rng), seed=rng.getrandbits(32) + len(dialogues))
-        if len(match.lines) <= _longest(match):
+        cast = _cast(match, rng)
+        if cast is None:
+            return []
+        play_out(match, cast, seed=rng.getrandbits(32) + len(dialogues))
+        if not isinstance(match, AlternatingMatch) or len(match.lines) <= LONGEST_DEAL:
             dialogues.append(match)
     return dialogues
-
-
-def _longest(match: Match) -> int:
-    return (
-        LONGEST_DEAL if isinstance(match, AlternatingMatch) else 2 * match.config["max_questions"]
-    )
 
 
 def play_out(match: Match, players: dict[str, ScriptedPlayer], seed: int) -> None:
@@ -55,9 +50,14 @@ def _weight(config: Config) -> int:
     return 1
 
 
-def _cast(match: Match, rng: random.Random) -> dict[str, ScriptedPlayer]:
+def _cast(match: Match, rng: random.Random) -> dict[str, ScriptedPlayer] | None:
+    """A scripted player for every role; None where there is none."""
     if isinstance(match, AlternatingMatch):
         return {role: ScriptedPlayer(rng.choice(ADVERSARIAL)) for role in match.roles}
     if isinstance(match, GuessingMatch):
         return {"agent": ScriptedPlayer(rng.choice(AGENTS)), "oracle": ScriptedPlayer("oracle")}
-    raise AriaError(f"no scripted players are known for {match.game}: leave it out of warm_start")
+    if isinstance(match, SelfPlaying):
+        environment = get_game(match.game).environment
+        roles = [*match.roles, *([environment] if environment else [])]
+        return {role: ScriptedPlayer(OWN) for role in roles}
+    return None

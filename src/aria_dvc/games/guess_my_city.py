@@ -18,8 +18,9 @@ MAX_ANSWER_CHARS = 300
 
 _CITY = r"(?:city|hometown|home town|home city|home|town|place|answer)"
 _YOURS = (
-    r"(?: (?:that )?(?:(?:you are|youre|you come|i am) from|you live in|you have in mind"
-    r"|(?:you are|youre) thinking of|in question)| where you (?:are from|live|come from))*"
+    r"(?: (?:that )?(?:(?:you are|youre|you come|i am) from|you live in|you grew up in"
+    r"|you have in mind|(?:you are|youre) thinking of|in question)"
+    r"| where you (?:are from|live|come from))*"
 )
 _IT = rf"(?:it|this|that|(?:the name of )?(?:the|your) {_CITY}{_YOURS})"
 _SOFT = r"(?: (?:perhaps|maybe|possibly|actually|really|just|by any chance|probably|likely|most))*"
