@@ -96,19 +96,19 @@ def test_a_new_dialogue_borrows_a_shared_beginning(model):
 
 @torch.inference_mode()
 def test_a_small_cache_forgets_idle_seats_and_stays_right(model):
-    cell = Engine(model, [END])._cache.shape.token_bytes
+    cell = Engine(model, [END]).seating.cache.shape.token_bytes
     engine = Engine(model, [END], seats=64, cache_bytes=3 * 256 * cell)
     jobs = [((str(i), "a"), prompt(i, 20 + i), GREEDY) for i in range(10)]
     got = generate(engine, jobs) + generate(engine, jobs[::-1])[::-1]
     for (_, ids, _), result in zip(jobs + jobs, got, strict=True):
         assert result.token_ids == reference(model, ids, 12)[0]
-    assert engine._cache.slots * engine._cache.length <= 3 * 256
+    assert engine.seating.cache.slots * engine.seating.cache.length <= 3 * 256
     long = prompt(0, 600)
     assert (
         generate(engine, [(("l", "a"), long, GREEDY)])[0].token_ids
         == (reference(model, long, 12)[0])
     )
-    assert engine._cache.slots * engine._cache.length <= 3 * 256
+    assert engine.seating.cache.slots * engine.seating.cache.length <= 3 * 256
 
 
 def test_a_prompt_beyond_the_model_is_the_players_failure(model):
@@ -138,7 +138,7 @@ def test_freed_slots_are_used_again(model):
     for i in range(12):
         generate(engine, [((str(i), "a"), prompt(i, 10), GREEDY)])
         engine.finished(str(i))
-    assert engine._cache.slots == 2
+    assert engine.seating.cache.slots == 2
 
 
 def test_log_probabilities_are_at_temperature_one(model):

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,20 +25,12 @@ from transformers import AttentionInterface
 from aria_dvc.errors import AriaError
 from aria_dvc.players.base import PlayerFailure
 from aria_dvc.players.sampling import Sampling, choose, token_logprobs
-from aria_dvc.players.slots import (
-    ATTENTION,
-    LENGTH_STEP,
-    CacheShape,
-    SlotCache,
-    plan_step,
-    slot_attention,
-)
+from aria_dvc.players.seating import Guest, Seat, Seating
+from aria_dvc.players.slots import ATTENTION, CacheShape, plan_step, slot_attention
 
 AttentionInterface.register(ATTENTION, slot_attention)
 
-Seat = tuple[str, str]  # (episode_id, role)
 QUIET_ROUNDS = 3  # turns of the event loop without a new request before a step starts
-SHARED_PREFIX = 32  # tokens worth copying from another dialogue rather than computing again
 # One step at a time in the whole process: two models at once would fight for the cores.
 _STEPS = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
 _TURNSTILES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
@@ -60,23 +52,27 @@ class Generation:
     computed_tokens: int
 
 
-@dataclass(eq=False)
-class _Row:
+class _Row(Guest):
     """One reply under way. `ids` is the prompt followed by what is generated."""
 
-    seat: Seat
-    ids: list[int]
-    sampling: Sampling
-    future: asyncio.Future[Generation]
-    draws: random.Random
-    prompt_tokens: int
-    cached: int = 0  # tokens of `ids` whose keys and values are in the slot
-    reused: int = 0
-    slot: int = -1
-    logprobs: list[float] = field(default_factory=list)
+    def __init__(
+        self,
+        seat: Seat,
+        prompt_ids: Sequence[int],
+        sampling: Sampling,
+        future: asyncio.Future[Generation],
+    ) -> None:
+        super().__init__(seat, list(prompt_ids), len(prompt_ids) + sampling.max_new_tokens)
+        self.sampling = sampling
+        self.future = future
+        self.draws = random.Random(sampling.seed)
+        self.prompt_tokens = len(prompt_ids)
+        self.reused = 0
+        self.logprobs: list[float] = []
 
     @property
     def single(self) -> bool:
+        """Whether one token is left to compute before the next can be chosen."""
         return self.cached == len(self.ids) - 1
 
 
@@ -109,13 +105,8 @@ class Engine:
         self.prompt_tokens = prompt_tokens
         self.max_length = model.config.get_text_config().max_position_embeddings
         self.generated = 0  # tokens, since the engine was made
-        self._cache = SlotCache(CacheShape.of(model))
-        self._max_cells = max(cache_bytes // self._cache.shape.token_bytes, LENGTH_STEP)
-        self._expected = seats
-        self._held: list[list[int]] = []  # token ids that each slot holds
-        self._owner: list[Seat | None] = []
-        self._used: list[int] = []  # step in which the slot was last used
-        self._slot_of: dict[Seat, int] = {}
+        shape = CacheShape.of(model)
+        self.seating = Seating(shape, seats, cache_bytes // shape.token_bytes)
         self._step = 0
         self._waiting: list[_Row] = []
         self._rows: list[_Row] = []
@@ -137,16 +128,7 @@ class Engine:
                 f"exceed the {self.longest} tokens that fit",
             )
         future: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
-        self._waiting.append(
-            _Row(
-                seat,
-                list(prompt_ids),
-                sampling,
-                future,
-                random.Random(sampling.seed),
-                len(prompt_ids),
-            )
-        )
+        self._waiting.append(_Row(seat, prompt_ids, sampling, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
         return await future
@@ -154,7 +136,7 @@ class Engine:
     @property
     def longest(self) -> int:
         """Tokens of prompt and reply that one dialogue may have."""
-        return int(min(self.max_length, self._max_cells))
+        return int(min(self.max_length, self.seating.max_cells))
 
     def finished(self, episode_id: str) -> None:
         """Free the slots of an episode that is over (their contents stay for shared prefixes)."""
@@ -165,9 +147,8 @@ class Engine:
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._rows, self._waiting, self._slot_of = [], [], {}
-        self._held, self._owner, self._used = [], [], []
-        self._cache = SlotCache(self._cache.shape)
+        self._rows, self._waiting = [], []
+        self.seating.clear()
 
     async def _run(self) -> None:
         """Step until nothing is asked any more; a step runs beside the event loop."""
@@ -202,11 +183,7 @@ class Engine:
     def _take_in(self) -> None:
         self._rows = [row for row in self._rows if not row.future.done()]
         self._waiting = [row for row in self._waiting if not row.future.done()]
-        over = set(self._over)
-        for seat, slot in list(self._slot_of.items()):
-            if seat[0] in over:
-                del self._slot_of[seat]
-                self._owner[slot] = None
+        self.seating.leave(self._over)
         self._over = []
 
     def _deliver(self, row: _Row) -> None:
@@ -226,7 +203,10 @@ class Engine:
     def _advance(self) -> list[_Row]:
         """One forward pass; returns the rows that are done."""
         self._step += 1
-        self._seat_waiting()
+        while self._waiting and self.seating.place(self._waiting[0], self._rows):
+            row = self._waiting.pop(0)
+            row.reused = row.cached
+            self._rows.append(row)
         singles = [row for row in self._rows if row.single]
         stretches = self._prompt_stretches()
         if not singles and not stretches:
@@ -250,7 +230,7 @@ class Engine:
     ) -> tuple[torch.Tensor, list[_Row]]:
         """Float32 logits (n, vocabulary) of the n rows that can now choose their next token."""
         plan = plan_step(
-            self._cache,
+            self.seating.cache,
             [(row.slot, row.cached) for row in singles],
             [(row.slot, row.cached, end) for row, end in stretches],
         )
@@ -261,7 +241,7 @@ class Engine:
             if end == len(row.ids):
                 last.append(len(ids) - 1)
                 ready.append(row)
-        device = self._cache.shape.device
+        device = self.seating.cache.shape.device
         with _attention_by_slots(self.model):
             output = self.model(
                 input_ids=torch.tensor([ids], device=device),
@@ -271,9 +251,7 @@ class Engine:
                 plan=plan,
             )
         for row, end in [*((row, len(row.ids)) for row in singles), *stretches]:
-            self._held[row.slot][row.cached :] = row.ids[row.cached : end]
-            self._used[row.slot] = self._step
-            row.cached = end
+            self.seating.note(row, end, self._step)
         return output.logits[0].float(), ready
 
     def _extend(self, rows: list[_Row], logits: torch.Tensor) -> list[_Row]:
@@ -298,96 +276,6 @@ class Engine:
         gone = set(ended)
         self._rows = [row for row in self._rows if row not in gone]
         return ended
-
-    def _seat_waiting(self) -> None:
-        """Give waiting rows a slot, in the order in which they came, as far as slots go."""
-        while self._waiting:
-            row = self._waiting[0]
-            if not self._make_room(len(row.ids) + row.sampling.max_new_tokens):
-                return
-            slot = self._slot_for(row)
-            if slot is None:
-                return
-            self._sit(row, slot)
-            self._rows.append(self._waiting.pop(0))
-
-    def _make_room(self, length: int) -> bool:
-        """Grow the cache to `length` a slot; False if it must wait for rows to end."""
-        if length <= self._cache.length:
-            return True
-        length = min(-(-max(length, self._cache.length) // LENGTH_STEP) * LENGTH_STEP, self.longest)
-        slots = min(max(self._expected, self._cache.slots), self._max_cells // length)
-        busy = [row.slot for row in self._rows]
-        if len(busy) >= slots:
-            return not busy
-        idle = [
-            slot for slot in sorted(range(self._cache.slots), key=self._recency) if slot not in busy
-        ]
-        self._move([*busy, *idle][:slots], slots, length)
-        return True
-
-    def _recency(self, slot: int) -> tuple[bool, int, int]:
-        """Sort key: owned slots first, then the most recently used."""
-        return (self._owner[slot] is None, -self._used[slot], slot)
-
-    def _move(self, kept: list[int], slots: int, length: int) -> None:
-        """Rebuild the cache with `slots` x `length`, keeping the slots in `kept`."""
-        kept = sorted(kept)
-        mapping = {old: new for new, old in enumerate(kept)}
-        self._cache.resize(slots, length, mapping)
-        spare = slots - len(kept)
-        self._held = [self._held[old] for old in kept] + [[] for _ in range(spare)]
-        self._owner = [self._owner[old] for old in kept] + [None] * spare
-        self._used = [self._used[old] for old in kept] + [0] * spare
-        self._slot_of = {seat: slot for slot, seat in enumerate(self._owner) if seat is not None}
-        for row in self._rows:
-            row.slot = mapping[row.slot]
-
-    def _slot_for(self, row: _Row) -> int | None:
-        """The seat's own slot, a free one, a new one, or that of the seat idle longest."""
-        if row.seat in self._slot_of:
-            return self._slot_of[row.seat]
-        free = [slot for slot, owner in enumerate(self._owner) if owner is None]
-        if free:
-            return max(free, key=lambda slot: (_shared(self._held[slot], row.ids), -slot))
-        more = min(2 * self._cache.slots, self._max_cells // self._cache.length)
-        if more > self._cache.slots:
-            self._move(list(range(self._cache.slots)), more, self._cache.length)
-            return self._slot_for(row)
-        busy = {active.slot for active in self._rows}
-        idle = [slot for slot in range(self._cache.slots) if slot not in busy]
-        return min(idle, key=lambda slot: (self._used[slot], slot)) if idle else None
-
-    def _sit(self, row: _Row, slot: int) -> None:
-        """Keep what the slot holds of the row's prompt, or copy more from another slot."""
-        previous = self._owner[slot]
-        if previous is not None and previous != row.seat:
-            del self._slot_of[previous]
-        self._owner[slot], self._slot_of[row.seat] = row.seat, slot
-        held = _shared(self._held[slot], row.ids)
-        if previous != row.seat:
-            held = self._borrow(row, slot, held)
-        row.cached = row.reused = min(held, len(row.ids) - 1)
-        del self._held[slot][row.cached :]
-        row.slot = slot
-
-    def _borrow(self, row: _Row, slot: int, held: int) -> int:
-        """Copy the longest beginning that another slot shares with the prompt, if it pays."""
-        shared = [_shared(other, row.ids) for other in self._held]
-        best = max(range(len(shared)), key=lambda other: (shared[other], -other))
-        if shared[best] < held + SHARED_PREFIX:
-            return held
-        self._cache.copy(best, slot, shared[best])
-        self._held[slot] = self._held[best][: shared[best]]
-        return shared[best]
-
-
-def _shared(first: Sequence[int], second: Sequence[int]) -> int:
-    """Length of the common beginning."""
-    for place, (one, other) in enumerate(zip(first, second, strict=False)):
-        if one != other:
-            return place
-    return min(len(first), len(second))
 
 
 def check_attention(model: Any) -> None:

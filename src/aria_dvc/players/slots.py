@@ -18,7 +18,6 @@ from torch.nn.functional import scaled_dot_product_attention
 ATTENTION = "dialogue_slots"  # the name under which transformers knows `slot_attention`
 BLOCK = 16  # neighbouring slots that are read together when single tokens attend
 DENSE = 0.4  # below this share of a block's slots, its rows are copied out instead
-LENGTH_STEP = 256
 
 
 @dataclass(frozen=True)
