@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aria_dvc.credit.cells import Log, to_fixed
-from aria_dvc.credit.partition import Partition, with_sum
+from aria_dvc.credit.partition import Partition, move_keys
 from aria_dvc.intentions.cuts import MAX_LABELS, NestedLabels
 
 _SEED = 2506
@@ -45,20 +45,24 @@ class CellCurves:
 def cell_curves(log: Log, nested: NestedLabels) -> CellCurves:
     """Sweep all k of `nested`, the labels of the rows that the log was made from."""
     mean, variance = _moments(log)
-    count = with_sum(np.bincount(log.role).astype(np.float64))
+    count = _with_sum(np.bincount(log.role).astype(np.float64))
     sweep = _Sweep(log, nested)
-    summaries, scores = [sweep.cells.summary()], []
+    tallies = [sweep.cells.tally.copy()]
     for step in _steps(nested.table, sweep.tree):
-        scores.append(sweep.split(step))
-        summaries.append(sweep.cells.summary())
-    scores.append(np.full(mean.size, np.nan))
-    cells, alone, live, square = np.stack(summaries, axis=1)
+        sweep.split(step)
+        tallies.append(sweep.cells.tally.copy())
+    cells, alone, live, square, change = np.stack([_with_sum(t) for t in tallies], axis=1)
+    change = np.concatenate([change[1:], np.full((1, mean.size), np.nan)])
     with np.errstate(invalid="ignore"):
-        shares = [part / count for part in (alone, live)]
-        spread = np.maximum(square / count - mean**2, 0.0)
-        score = np.array(scores) / count
+        alone, live, square, score = (part / count for part in (alone, live, square, change))
+        spread = np.maximum(square - mean**2, 0.0)
     cells = np.rint(cells).astype(np.int64)
-    return CellCurves(nested.ks, cells, *shares, spread, score, variance)
+    return CellCurves(nested.ks, cells, alone, live, spread, score, variance)
+
+
+def _with_sum(by_role: np.ndarray) -> np.ndarray:
+    """Put the sum over the last axis before it."""
+    return np.concatenate([by_role.sum(axis=-1, keepdims=True), by_role], axis=-1)
 
 
 def _moments(log: Log) -> tuple[np.ndarray, np.ndarray]:
@@ -90,10 +94,11 @@ class _TreeOrder:
 class _Step:
     """One step to the next k: rows tree.rows[start:stop] of each span leave their cluster.
 
+    spans: (p, 2) starts and stops.
     old, new: (256,) code of the cluster of each finest label before and after.
     """
 
-    spans: list[tuple[int, int]]
+    spans: np.ndarray
     old: np.ndarray
     new: np.ndarray
 
@@ -115,7 +120,7 @@ def _steps(table: np.ndarray, tree: _TreeOrder) -> Iterator[_Step]:
                     moved.append(spans[p])
                     code[part] = fresh
                     fresh += 1
-        yield _Step(moved, old, code.copy())
+        yield _Step(np.array(moved, np.int64).reshape(-1, 2), old, code.copy())
 
 
 class _Sweep:
@@ -123,62 +128,33 @@ class _Sweep:
 
     def __init__(self, log: Log, nested: NestedLabels) -> None:
         keep, weight, value, unit = _items(log)
-        role, self.action = log.role[keep], log.action[keep]
+        n, role, action = log.order.size, log.role[keep], log.action[keep]
         self.finest = nested.finest[log.order]
         self.episode, self.place = log.episode.astype(np.int32), log.place.astype(np.int32)
         self.tree = _TreeOrder(self.finest, nested.table)
-        self.before = np.zeros(log.order.size + 1, np.int32)
-        self.before[self.action + 1] = 1
-        np.cumsum(self.before, out=self.before)
-        self.live_end = np.cumsum(np.bincount(log.episode)).astype(np.int32)
+        self.item = np.full(n, -1, np.int32)
+        self.item[action] = np.arange(action.size)
+        self.live_end = np.cumsum(np.bincount(self.episode)).astype(np.int32)
+        self.first = np.full(self.live_end.size, -1, np.int32)
+        self.touched, self.moved = np.empty(self.live_end.size, np.int32), np.zeros(n, np.bool_)
+        self.out = np.empty(action.size, np.int32)
         rng = np.random.default_rng(_SEED)
         shape = (MAX_LABELS + len(nested.table), int(log.place.max()) + 1)
         self.random = rng.integers(0, 2**64, shape, dtype=np.uint64)
         salt = rng.integers(0, 2**64, int(role.max()) + 1, dtype=np.uint64)
         terms = self.random[nested.table[self.finest, 0], self.place]
-        self.key = _running_sum(terms, self.episode)[self.action] + salt[role]
-        self.cells = Partition(self.key, role, weight, value, unit)
+        key = _running_sum(terms, self.episode)[action] + salt[role]
+        self.cells = Partition(key, role, weight, value, unit)
 
-    def split(self, step: _Step) -> np.ndarray:
-        """Apply one step; returns sums (1 + R,) of |R~ after - R~ before|."""
-        none = np.zeros(self.cells.roles.size + 1)
-        rows = self._moved(step)
-        if not rows.size:
-            return none
-        label, place = self.finest[rows], self.place[rows]
-        change = self.random[step.new[label], place] - self.random[step.old[label], place]
-        actions, change = self._spread(rows, _running_sum(change, self.episode[rows]))
-        shared = self.cells.shared(actions)
-        actions, change = actions[shared], change[shared]
-        self.key[actions] += change
-        moved = self.cells.regroup(actions, self.key[actions]) if actions.size else none
-        self._shorten(rows, actions)
-        return moved
-
-    def _moved(self, step: _Step) -> np.ndarray:
-        """The moved rows, ascending, that some action which shares its cell comes after."""
-        spans = [self.tree.rows[start:stop] for start, stop in step.spans]
-        live = [rows[rows < self.live_end[self.episode[rows]]] for rows in spans]
-        return np.sort(np.concatenate([np.empty(0, np.int32), *live]))
-
-    def _spread(self, rows: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The actions from each row up to the next (or the episode's live end), with its change."""
-        episode = self.episode[rows]
-        stop = self.live_end[episode]
-        same = np.flatnonzero(episode[1:] == episode[:-1])
-        stop[same] = rows[same + 1]
-        first, count = self.before[rows], self.before[stop] - self.before[rows]
-        offset = first - (np.cumsum(count) - count)
-        actions = np.repeat(offset, count) + np.arange(int(count.sum()))
-        return actions, np.repeat(change, count)
-
-    def _shorten(self, rows: np.ndarray, actions: np.ndarray) -> None:
-        """Let the live part of each touched episode end at its last shared action."""
-        episode = self.episode[rows]
-        first = np.concatenate([[True], episode[1:] != episode[:-1]])
-        self.live_end[episode[first]] = rows[first]
-        last = self.action[actions[self.cells.shared(actions)]]
-        self.live_end[self.episode[last]] = last + 1
+    def split(self, step: _Step) -> None:
+        """Apply one step to the cells and their tally."""
+        cells = self.cells
+        found = move_keys(
+            *(step.spans, self.tree.rows, self.finest, self.place, step.old, step.new),
+            *(self.random, self.episode, self.live_end, self.first, self.touched, self.moved),
+            *(self.item, cells.cell, cells.items, cells.key, self.out),
+        )
+        cells.regroup(self.out[:found])
 
 
 def _items(log: Log) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:

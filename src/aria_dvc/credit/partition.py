@@ -1,120 +1,163 @@
-"""A partition of actions into cells that is refined split by split."""
+"""A partition of actions into cells that is refined split by split (compiled loops).
+
+Items are actions that no label can tell apart: `weight` actions whose returns sum to `value`
+(int64, so that sums are exact in any order). A cell knows its items, actions and total.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-_ITEMS, _SIZE, _TOTAL = range(3)
+CELLS, ALONE, LIVE, SQUARE, CHANGE = range(5)
 
 
 class Partition:
-    """Items (actions that no label can tell apart) in cells, with exact integer totals.
+    """Cells of T items, all in one cell until the first `regroup`.
 
-    Each item stands for `weight` (T,) actions whose returns sum to `value` (T,) int64 times `unit`.
-    A cell knows its items, its actions and its total (rows of `stats`).
-
+    key, cell: (T,) 64-bit key of each item's history and its cell.
     tally: (5, R) by role: numbers of cells, of actions alone in their cell, of actions in cells of
         several items, sum of R~ squared and, for the last `regroup`, sum of |change of R~|.
     """
 
     def __init__(
         self,
-        keys: np.ndarray,
+        key: np.ndarray,
         role: np.ndarray,
         weight: np.ndarray,
         value: np.ndarray,
         unit: float,
     ) -> None:
-        self.weight, self.value, self.unit = weight, value, unit
-        self.cell = np.empty(keys.size, np.int32)
-        self.stats = np.zeros((keys.size, 3), np.int64)
-        self.role = np.zeros(keys.size, np.int32)
-        self.roles = np.arange(int(role.max()) + 1)
-        self.used, self.free = 0, np.empty(0, np.int32)
-        items, start, stats = self._groups(np.arange(keys.size), keys)
-        new = self._add(items, stats, role[items[start]])
-        self.tally = self._by_role(new, stats, 0.0)
+        count = key.size
+        self.key, self.role, self.unit = key, role.astype(np.int16), unit
+        self.weight, self.value = weight, value
+        self.cell = np.zeros(count, np.int32)
+        self.items, self.size = np.zeros(2 * count, np.int32), np.zeros(2 * count, np.int32)
+        self.total, self.was = np.zeros(2 * count, np.int64), np.zeros(2 * count)
+        self.cell_key = np.zeros(2 * count, np.uint64)
+        self.cell_role, self.stamp = np.zeros(2 * count, np.int16), np.zeros(2 * count, np.int16)
+        self.free = np.arange(2 * count, dtype=np.int32)[::-1].copy()
+        self.taken = 1
+        self.steps = 0
+        self.tally = np.zeros((5, int(role.max()) + 1))
+        self.items[0], self.size[0], self.total[0] = count, weight.sum(), value.sum()
+        self.regroup(np.arange(count, dtype=np.int32))
 
-    def shared(self, items: np.ndarray) -> np.ndarray:
-        """Whether each item has company in its cell."""
-        return self.stats[self.cell[items], _ITEMS] > 1
-
-    def summary(self) -> np.ndarray:
-        """(4, 1 + R): the first rows of the tally, column 0 for all roles together."""
-        return with_sum(self.tally[:4])
-
-    def regroup(self, items: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Move items into the cells of their new keys; returns sums (1 + R,) of |change of R~|.
-
-        New keys contain a label that is new, so these items share cells with each other only.
-        """
-        items, start, stats = self._groups(items, keys)
-        source = self.cell[items[start]]
-        old, group = np.unique(source, return_inverse=True)
-        before = self.stats[old]
-        was = before[:, _TOTAL] / before[:, _SIZE]
-        self.tally[4] = 0.0
-        self.tally -= self._by_role(old, before, 0.0)
-        np.subtract.at(self.stats, source, stats)
-        stays = self.stats[old, _ITEMS] > 0
-        left = old[stays]
-        self.free = np.concatenate([self.free, old[~stays]])
-        new = self._add(items, stats, self.role[source])
-        after = np.concatenate([self.stats[left], stats])
-        change = np.abs(
-            after[:, _TOTAL] / after[:, _SIZE] - np.concatenate([was[stays], was[group]])
+    def regroup(self, items: np.ndarray) -> None:
+        """Move items to the cells of their new keys, which no other item's key equals."""
+        self.tally[CHANGE] = 0.0
+        self.taken = _regroup(
+            *(items, self.key, self.role, self.weight, self.value, self.unit, self.cell),
+            *(self.items, self.size, self.total, self.was, self.cell_key, self.cell_role),
+            *(self.stamp, self.steps, self.free, self.taken, self.tally),
         )
-        self.tally += self._by_role(np.concatenate([left, new]), after, change * self.unit)
-        return with_sum(self.tally[4])
-
-    def _groups(
-        self, items: np.ndarray, keys: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Items sorted by key, where each key starts, and the (groups, 3) stats of each."""
-        order = grouping_order(keys)
-        items, keys = items[order], keys[order]
-        start = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-        stats = np.empty((start.size, 3), np.int64)
-        stats[:, _ITEMS] = np.diff(start, append=items.size)
-        stats[:, _SIZE] = np.add.reduceat(self.weight[items], start)
-        stats[:, _TOTAL] = np.add.reduceat(self.value[items], start)
-        return items, start, stats
-
-    def _add(self, items: np.ndarray, stats: np.ndarray, role: np.ndarray) -> np.ndarray:
-        """Put runs of items into unused cells; returns the cells' numbers."""
-        again = self.free[max(0, self.free.size - len(stats)) :]
-        self.free = self.free[: self.free.size - again.size]
-        fresh = np.arange(self.used, self.used + len(stats) - again.size, dtype=np.int32)
-        self.used += fresh.size
-        new = np.concatenate([again, fresh])
-        self.stats[new], self.role[new] = stats, role
-        self.cell[items] = np.repeat(new, stats[:, _ITEMS])
-        return new
-
-    def _by_role(
-        self, cells: np.ndarray, stats: np.ndarray, change: np.ndarray | float
-    ) -> np.ndarray:
-        """(5, R) what these cells add to the tally."""
-        items, size = stats[:, _ITEMS], stats[:, _SIZE].astype(np.float64)
-        mean = stats[:, _TOTAL] / size * self.unit
-        columns = np.empty((5, size.size))
-        columns[0], columns[1], columns[2] = 1.0, size == 1, size * (items > 1)
-        columns[3], columns[4] = mean * mean * size, change * size
-        return columns @ (self.role[cells, None] == self.roles)
+        self.steps += 1
 
 
-def grouping_order(keys: np.ndarray) -> np.ndarray:
-    """An order (n,) that puts equal uint64 keys together, by one sort of packed numbers."""
-    bits = np.uint64(keys.size.bit_length())
-    low = (np.uint64(1) << bits) - np.uint64(1)
-    packed = np.sort((keys & ~low) | np.arange(keys.size, dtype=np.uint64))
-    order = (packed & low).astype(np.int64)
-    high, found = packed >> bits, keys[order]
-    if ((high[1:] == high[:-1]) & (found[1:] != found[:-1])).any():
-        return np.argsort(keys, kind="stable")
-    return order
+@njit(cache=True)
+def _count(tally, sign, role, items, size, mean):
+    tally[CELLS, role] += sign
+    tally[ALONE, role] += sign * (size == 1)
+    tally[LIVE, role] += sign * size * (items > 1)
+    tally[SQUARE, role] += sign * size * mean * mean
 
 
-def with_sum(by_role: np.ndarray) -> np.ndarray:
-    """Put the sum over the last axis before it."""
-    return np.concatenate([by_role.sum(axis=-1, keepdims=True), by_role], axis=-1)
+@njit(cache=True)
+def _find(key, table, cell_key):
+    """Place in the hash table of the cell with this key, or of the gap where it belongs."""
+    mask = np.uint64(table.shape[0] - 1)
+    place = key & mask
+    while table[place] >= 0 and cell_key[table[place]] != key:
+        place = (place + np.uint64(1)) & mask
+    return place
+
+
+@njit(cache=True)
+def _regroup(
+    moved, key, role, weight, value, unit, cell, items, size, total, was, cell_key, cell_role,
+    stamp, step, free, taken, tally,
+):  # fmt: skip
+    """Returns the number of cell numbers taken from the end of `free` so far."""
+    room = 16
+    while room < 2 * moved.shape[0]:
+        room *= 2
+    table = np.full(room, -1, np.int32)
+    old, new = np.empty(moved.shape[0], np.int32), np.empty(moved.shape[0], np.int32)
+    olds, news = 0, 0
+    for a in moved:
+        c = cell[a]
+        if stamp[c] != step + 1:
+            stamp[c] = step + 1
+            was[c] = total[c] / size[c] * unit
+            old[olds] = c
+            olds += 1
+            if step > 0:
+                _count(tally, -1.0, cell_role[c], items[c], size[c], was[c])
+        place = _find(key[a], table, cell_key)
+        if table[place] < 0:
+            b = free[free.shape[0] - 1 - taken]
+            taken += 1
+            table[place], new[news] = b, b
+            news += 1
+            items[b], size[b], total[b], was[b] = 0, 0, 0, was[c]
+            cell_key[b], cell_role[b], stamp[b] = key[a], role[a], 0
+        b = table[place]
+        cell[a] = b
+        items[c] -= 1
+        size[c] -= weight[a]
+        total[c] -= value[a]
+        items[b] += 1
+        size[b] += weight[a]
+        total[b] += value[a]
+    for t in range(olds + news):
+        c = old[t] if t < olds else new[t - olds]
+        if items[c] == 0:
+            taken -= 1
+            free[free.shape[0] - 1 - taken] = c
+            continue
+        mean = total[c] / size[c] * unit
+        tally[CHANGE, cell_role[c]] += abs(mean - was[c]) * size[c]
+        _count(tally, 1.0, cell_role[c], items[c], size[c], mean)
+    return taken
+
+
+@njit(cache=True)
+def move_keys(
+    spans, rows, finest, place, old, new, random, episode, live_end, first, touched, moved, item,
+    cell, items, key, out,
+):  # fmt: skip
+    """Change the keys of all items whose history holds a moved row; returns their number.
+
+    Only items that share a cell count, and of each episode only the part up to its `live_end`, the
+    end of its last such item. `first` (-1), `moved` (False), `touched` and `out` are scratch.
+    """
+    episodes = 0
+    for p in range(spans.shape[0]):
+        for t in range(spans[p, 0], spans[p, 1]):
+            row = rows[t]
+            e = episode[row]
+            if row >= live_end[e]:
+                continue
+            moved[row] = True
+            if first[e] < 0:
+                touched[episodes] = e
+                episodes += 1
+                first[e] = row
+            first[e] = min(first[e], row)
+    found = 0
+    for t in range(episodes):
+        e = touched[t]
+        change, last = np.uint64(0), first[e]
+        for row in range(first[e], live_end[e]):
+            if moved[row]:
+                moved[row] = False
+                change += random[new[finest[row]], place[row]]
+                change -= random[old[finest[row]], place[row]]
+            a = item[row]
+            if a >= 0 and items[cell[a]] > 1:
+                key[a] += change
+                out[found] = a
+                found += 1
+                last = row + 1
+        live_end[e], first[e] = last, -1
+    return found
