@@ -1,0 +1,114 @@
+"""Two processes take the steps of one; the launch configurations are sound."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from learning_tiny import made_up_game, policy_params, save_tiny_base
+from safetensors.torch import load_file
+
+from aria_dvc.learning.policy import train_policy
+
+TESTS = Path(__file__).parent
+CONFIGS = TESTS.parent / "configs" / "accelerate"
+GAMES = [made_up_game(episodes=8, turns=3)]
+PARAMS = policy_params(epochs=2, batch_size=8, tokens_per_batch=500, learning_rate=3e-3)
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from test_learning_distributed import GAMES, PARAMS
+from aria_dvc.learning.policy import train_policy
+from aria_dvc.learning.trainer import world
+
+folder = Path(sys.argv[1])
+train_policy(PARAMS, GAMES, folder / "base", folder / "two", seed=0, cache=folder / "cache2")
+(folder / f"rank{world()[1]}-of-{world()[0]}").touch()
+"""
+
+
+def launch(script: Path, *options: str) -> list[str]:
+    command = [sys.executable, "-m", "accelerate.commands.launch"]
+    return [*command, "--num_machines", "1", "--mixed_precision", "no", *options, str(script)]
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one(tmp_path):
+    save_tiny_base(tmp_path / "base")
+    train_policy(
+        PARAMS, GAMES, tmp_path / "base", tmp_path / "one", seed=0, cache=tmp_path / "cache1"
+    )
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{TESTS.parent / 'src'}{os.pathsep}{TESTS}",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = launch(script, "--cpu", "--num_processes", "2", "--main_process_port", "0")
+    result = subprocess.run(
+        [*command, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert (tmp_path / "rank1-of-2").exists()
+    one, two = (pd.read_csv(tmp_path / run / "history.csv") for run in ("one", "two"))
+    np.testing.assert_allclose(one["loss"], two["loss"], rtol=1e-3)
+    weights = [load_file(tmp_path / r / "adapter_model.safetensors") for r in ("one", "two")]
+    for name, tensor in weights[0].items():
+        torch.testing.assert_close(weights[1][name], tensor, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ddp", "fsdp8", "zero3_8"])
+def test_launch_configurations_are_read_by_accelerate(name, monkeypatch):
+    from accelerate.commands.config.config_args import ClusterConfig
+
+    config = ClusterConfig.from_yaml_file(str(CONFIGS / f"{name}.yaml"))
+    assert config.num_processes == 8
+    assert config.mixed_precision == "bf16"
+    kinds = {"ddp": "MULTI_GPU", "fsdp8": "FSDP", "zero3_8": "DEEPSPEED"}
+    assert config.distributed_type.value == kinds[name]
+
+
+def test_configurations_name_no_unknown_option():
+    from accelerate.commands.launch import launch_command_parser
+
+    options = {
+        option.lstrip("-")
+        for action in launch_command_parser()._actions
+        for option in action.option_strings
+    }
+    from ruamel.yaml import YAML
+
+    checked = 0
+    for file in sorted(CONFIGS.glob("*.yaml")):
+        document = YAML(typ="safe").load(file.read_text())
+        for block in ("fsdp_config", "deepspeed_config"):
+            for key in document.get(block) or {}:
+                assert key in options, f"{file.name}: {key}"
+                checked += 1
+    assert checked > 10
+
+
+def test_fsdp_plugin_takes_the_configuration(monkeypatch):
+    """What `accelerate launch` exports for FSDP becomes the plugin we meant."""
+    from accelerate import FullyShardedDataParallelPlugin
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.utils import prepare_multi_gpu_env
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    arguments = ["--config_file", str(CONFIGS / "fsdp8.yaml"), "stages/policy.py"]
+    parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(arguments))
+    exported = prepare_multi_gpu_env(parsed)
+    for key, value in exported.items():
+        if key.startswith(("FSDP_", "ACCELERATE_")):
+            monkeypatch.setenv(key, value)
+    plugin = FullyShardedDataParallelPlugin()
+    assert plugin.fsdp_version == 2
+    assert plugin.reshard_after_forward is True
+    assert plugin.activation_checkpointing is True
+    assert "FULL" in str(plugin.state_dict_type)

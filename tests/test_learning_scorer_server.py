@@ -1,0 +1,105 @@
+"""The HTTP scorer: shared batches, and one clear line for every bad request."""
+
+import threading
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from aria_dvc.errors import AriaError
+from aria_dvc.learning.scorer_server import MAX_BODY_BYTES, make_app
+
+
+def chat(text):
+    return {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]}
+
+
+class Lengths:
+    """Scores a chat by the length of its action, and remembers the batches."""
+
+    def __init__(self):
+        self.batches = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def __call__(self, chats):
+        self.gate.wait(10)
+        self.batches.append(len(chats))
+        if any(c[-1]["content"] == "too long" for c in chats):
+            raise AriaError("an action does not fit")
+        return np.array([float(len(c[-1]["content"])) for c in chats])
+
+
+@pytest.fixture
+def served():
+    score = Lengths()
+    with TestClient(make_app(score)) as client:
+        yield client, score
+
+
+def test_scores_in_order(served):
+    client, _ = served
+    answer = client.post("/score", json={"items": [chat("a"), chat("abc"), chat("ab")]})
+    assert answer.status_code == 200
+    assert answer.json() == {"scores": [1.0, 3.0, 2.0]}
+    assert client.post("/score", json={"items": []}).json() == {"scores": []}
+    assert client.get("/health").json() == {"status": "ok"}
+
+
+def post_together(client, score, texts):
+    """Send all texts while the scorer is held up, so that they queue."""
+    answers = {}
+    score.gate.clear()
+    threads = [
+        threading.Thread(
+            target=lambda t=t: answers.update({t: client.post("/score", json={"items": [chat(t)]})})
+        )
+        for t in texts
+    ]
+    for thread in threads:
+        thread.start()
+    threading.Timer(0.3, score.gate.set).start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def test_requests_that_wait_share_a_batch(served):
+    client, score = served
+    texts = ["x" * n for n in range(1, 13)]
+    answers = post_together(client, score, texts)
+    assert {t: a.json()["scores"] for t, a in answers.items()} == {t: [len(t)] for t in texts}
+    assert sum(score.batches) == 12
+    assert len(score.batches) <= 4
+
+
+def test_one_bad_action_does_not_fail_its_neighbours(served):
+    client, score = served
+    answers = post_together(client, score, ["a", "too long", "bb"])
+    assert answers["a"].json() == {"scores": [1.0]}
+    assert answers["bb"].json() == {"scores": [2.0]}
+    assert answers["too long"].status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"{", 400, "not JSON"),
+        (b"[]", 422, "must be"),
+        (b'{"items": [{}]}', 422, "items[0].messages must be a list"),
+        (b'{"items": [{"messages": []}]}', 422, "at least one"),
+        (b'{"items": [{"messages": [{"role": "bob"}]}]}', 422, "messages[0].role must be one of"),
+        (b'{"items": [{"messages": [{"role": "user"}]}]}', 422, "content must be a string"),
+        (
+            b'{"items": [{"messages": [{"role": "user", "content": "hi"}]}]}',
+            422,
+            "must end with the assistant",
+        ),
+        (b" " * (MAX_BODY_BYTES + 1), 413, "bytes"),
+    ],
+)
+def test_bad_requests_get_a_clear_line(served, body, status, message):
+    client, _ = served
+    answer = client.post("/score", content=body)
+    assert answer.status_code == status
+    assert message in answer.json()["error"]
