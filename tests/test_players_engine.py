@@ -141,6 +141,33 @@ def test_freed_slots_are_used_again(model):
     assert engine.seating.cache.slots == 2
 
 
+def test_closing_gives_up_what_is_under_way(model):
+    engine = Engine(model, [END], seats=2)
+
+    async def run() -> list:
+        long = Sampling(temperature=0.0, max_new_tokens=1000)
+        tasks = [
+            asyncio.create_task(engine.generate((str(i), "a"), prompt(i, 10), long))
+            for i in range(4)
+        ]
+        await asyncio.sleep(0.05)
+        await engine.close()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert all(isinstance(result, asyncio.CancelledError) for result in asyncio.run(run()))
+    assert engine.seating.cache.slots == 0
+
+
+def test_an_error_of_the_model_reaches_every_game(model):
+    engine = Engine(model, [END], seats=2)
+    jobs = [((str(i), "a"), [70_000], GREEDY) for i in range(3)]  # no such token
+
+    async def run() -> list:
+        return await asyncio.gather(*[engine.generate(*j) for j in jobs], return_exceptions=True)
+
+    assert all(isinstance(result, IndexError) for result in asyncio.run(run()))
+
+
 def test_log_probabilities_are_at_temperature_one(model):
     hot = Sampling(temperature=2.0, top_p=0.7, max_new_tokens=16, seed=3, logprobs=True)
     ids = prompt(4, 9)

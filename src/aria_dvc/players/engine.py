@@ -143,11 +143,12 @@ class Engine:
         self._over.append(episode_id)
 
     async def close(self) -> None:
-        """End what is under way and free the cache."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        self._rows, self._waiting = [], []
+        """Give up what is under way, after the step that runs now, and free the cache."""
+        for row in (*self._rows, *self._waiting):
+            row.future.cancel()
+        if self._task is not None:
+            await self._task
+        self._task, self._rows, self._waiting = None, [], []
         self.seating.clear()
 
     async def _run(self) -> None:
