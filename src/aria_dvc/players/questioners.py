@@ -61,7 +61,7 @@ def candidates(match: GuessingMatch, remembered: int = MAX_QUESTIONS) -> list[st
     asked = [text for role, text in match.lines if role == "agent"]
     given = [text for role, text in match.lines if role == "oracle"]
     for question, heard in list(zip(asked, given, strict=False))[-remembered:]:
-        kept = [name for name in left if not _solves(match.game, name, question)]
+        kept = [name for name in left if name not in solved_targets(match.game, question)]
         kept = _agreeing(match.game, kept, question, heard)
         left = kept or left
     return left
@@ -156,7 +156,7 @@ def _oracle(game: str, target: str) -> Oracle:
         from aria_dvc.oracles.city import city_oracle
 
         return city_oracle(target)
-    from aria_dvc.oracles.object import object_oracle
+    from aria_dvc.players.interim_objects import object_oracle
 
     return object_oracle(target)
 
@@ -164,9 +164,23 @@ def _oracle(game: str, target: str) -> Oracle:
 @cache
 def _match(game: str, target: str) -> GuessingMatch:
     kind = GuessMyCityMatch if game == "guess_my_city" else TwentyQuestionsMatch
-    return kind({"target": target, "max_questions": 20})
+    return kind({"target": target, "max_questions": MAX_QUESTIONS})
 
 
 @cache
-def _solves(game: str, target: str, question: str) -> bool:
-    return _match(game, target).solved_by(question)
+def _spellings(game: str, target: str) -> tuple[str, ...]:
+    if game == "guess_my_city":
+        return find_city(target).names
+    return tuple(map(fold, find_object(target).spellings))
+
+
+@cache
+def solved_targets(game: str, question: str) -> frozenset[str]:
+    """The targets that `question` guesses: one or none."""
+    folded = fold(question)
+    return frozenset(
+        target
+        for target in targets(game)
+        if any(spelling in folded for spelling in _spellings(game, target))
+        and _match(game, target).solved_by(question)
+    )
