@@ -74,6 +74,15 @@ def test_all_singletons_and_all_equal():
     assert np.isnan(curves.silhouette).all()
 
 
+def test_large_logs_judge_a_sample():
+    points = embeddings(900, 8, "separated")
+    cuts = cut_all(linkage(points), 10)
+    whole, some = (indices.index_curves(points, cuts, sample=s) for s in (900, 500))
+    assert (whole.silhouette_rows, some.silhouette_rows) == (900, 500)
+    np.testing.assert_allclose(whole.silhouette, some.silhouette, atol=0.05)
+    np.testing.assert_array_equal(whole.davies_bouldin, some.davies_bouldin)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_change_nothing(threads):
     points = embeddings(2600, 16, "overlapping")

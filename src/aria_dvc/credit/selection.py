@@ -140,10 +140,10 @@ def split_score_choice(
         can split any more and it and all later ones are 0. Where no k qualifies the largest is
         taken.
     """
-    calm = np.nan_to_num(scores, nan=0.0 if complete else np.inf) < eps
+    calm = np.asarray(np.nan_to_num(scores, nan=0.0 if complete else np.inf) < eps)
     tail = np.full(tau, complete)
     run = np.lib.stride_tricks.sliding_window_view(np.concatenate([calm, tail]), tau + 1)
-    fits = np.flatnonzero(run.all(axis=1)[: len(ks)])
+    fits = np.flatnonzero(np.asarray(run.all(axis=1))[: len(ks)])
     return (int(ks[fits[0]]), True) if fits.size else (int(ks[-1]), False)
 
 
@@ -172,7 +172,9 @@ def _best(ks: np.ndarray, values: np.ndarray) -> int:
     return int(ks[np.argmax(np.nan_to_num(values, nan=-np.inf))])
 
 
-def _overridden(k, ks, complete, method, choices, converged) -> Selection:
+def _overridden(
+    k: int, ks: np.ndarray, complete: bool, method: str, choices: dict[str, int], converged: bool
+) -> Selection:
     largest = int(ks[-1])
     if k < 1 or (k > largest and not complete):
         raise AriaError(f"k = {k} is outside 2..{largest}; change k or raise cluster.k_max")

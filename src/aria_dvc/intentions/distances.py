@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from aria_dvc.intentions.spreads import Members
 from aria_dvc.intentions.workers import rounds_of_pairs, workers
 
 BLOCK = 1024
@@ -18,32 +19,23 @@ _CLOSE = np.float32(1e-3)
 _LOOSE = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
-def cluster_sums(
-    points: np.ndarray,
-    weights: np.ndarray,
-    cluster: np.ndarray,
-    clusters: int,
-    *,
-    threads: int | None = None,
-) -> np.ndarray:
-    """(K, m) float64: sum over the members j of cluster c of weights[j] |x_i - x_j|.
-
-    points: (m, d) float32 or float64, members of a cluster next to each other.
-    weights: (m,) counts; cluster: (m,) number in 0 .. K - 1.
-    """
-    m = len(points)
+def cluster_sums(members: Members, *, threads: int | None = None) -> np.ndarray:
+    """(K, m) float64: sum over the members j of cluster c of weights[j] |x_i - x_j|."""
+    points, m = members.points, len(members.points)
     spans = [slice(start, min(start + BLOCK, m)) for start in range(0, m, BLOCK)]
     means = [points[span].mean(axis=0, dtype=np.float64) for span in spans]
-    weight = weights.astype(np.float32)
-    cluster = cluster.astype(np.int64)
-    sums = np.zeros((clusters, m))
+    weight, cluster = members.weights.astype(np.float32), members.cluster.astype(np.int64)
+    sums = np.zeros((members.clusters, m))
 
     def tile(i: int, j: int) -> None:
         r, c = spans[i], spans[j]
         rows, columns = _relative(points[r], means[i]), _relative(points[c], means[i])
         products = rows @ columns.T
-        norms = [np.einsum("ij,ij->i", x, x) for x in (rows, columns)]
-        _distances(products, *norms, points[r], points[c], i == j)
+        norms_r, norms_c = (
+            np.einsum("ij,ij->i", rows, rows),
+            np.einsum("ij,ij->i", columns, columns),
+        )
+        _distances(products, norms_r, norms_c, points[r], points[c], i == j)
         _add_rows(products, weight[c], cluster[c], sums[:, r])
         if i != j:
             _add_columns(products, weight[r], cluster[r], sums[:, c])

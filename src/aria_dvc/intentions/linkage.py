@@ -10,6 +10,8 @@ utterance. Beyond `exact_limit` distinct utterances the tree is near-exact (`mic
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.cluster import hierarchy
 
@@ -17,10 +19,13 @@ from aria_dvc.errors import AriaError
 from aria_dvc.intentions.distinct import check_points, find_distinct
 from aria_dvc.intentions.tree import scipy_tree
 
+if TYPE_CHECKING:
+    from aria_dvc.intentions.ward import Merges
+
 METHODS = ("ward", "average")
 SMALL = 1_024
 TIED = 4_096
-EXACT_LIMIT = 150_000
+EXACT_LIMIT = 200_000
 _TIE = 1e-11
 
 
@@ -60,7 +65,9 @@ def linkage(
     return z
 
 
-def _merges(unique, weights, method, exact_limit, threads):
+def _merges(
+    unique: np.ndarray, weights: np.ndarray, method: str, exact_limit: int, threads: int | None
+) -> Merges:
     # Compiled loops take half a second to load, which small logs should not wait for.
     if method == "average":
         from aria_dvc.intentions.average import average_merges
