@@ -11,7 +11,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from aria_dvc.games.guess_my_city import REFUSAL, GuessMyCityMatch, leaks
 from aria_dvc.games.guessing import MAX_QUESTIONS, GuessingMatch
@@ -30,6 +30,7 @@ FEW = 2
 """With this many candidates left, guess."""
 MEMORY = 4
 """Answers that the casual player remembers."""
+REMEMBERED_ANSWERS = 100_000
 
 Questioner = Callable[[GuessingMatch, random.Random], str]
 
@@ -136,18 +137,22 @@ def questions(game: str) -> tuple[str, ...]:
     return bank.CITY_QUESTIONS if game == "guess_my_city" else bank.OBJECT_QUESTIONS
 
 
-@cache
 def oracle_answer(game: str, target: str, question: str) -> str:
     """What the agent reads when the embedded oracle answers for `target`."""
-    text = _answer(game, target, question).text
-    if game == "guess_my_city" and leaks(text, find_city(target).name):
-        return REFUSAL
-    return text
+    answer = _answer(game, target, question)
+    if game == "twenty_questions":
+        return answer.text if answer.known else INVALID
+    return REFUSAL if _leaks(answer.text, target) else answer.text
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED_ANSWERS)
 def _answer(game: str, target: str, question: str) -> Answer:
     return _oracle(game, target).answer(question)
+
+
+@lru_cache(maxsize=REMEMBERED_ANSWERS)
+def _leaks(answer: str, target: str) -> bool:
+    return leaks(answer, find_city(target).name)
 
 
 @cache
@@ -174,7 +179,7 @@ def _spellings(game: str, target: str) -> tuple[str, ...]:
     return tuple(map(fold, find_object(target).spellings))
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED_ANSWERS)
 def solved_targets(game: str, question: str) -> frozenset[str]:
     """The targets that `question` guesses: one or none."""
     folded = fold(question)
