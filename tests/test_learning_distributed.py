@@ -63,6 +63,38 @@ def test_two_processes_take_the_steps_of_one(tmp_path):
         torch.testing.assert_close(weights[1][name], tensor, rtol=1e-3, atol=1e-5)
 
 
+def test_selected_logits_and_gradients_survive_fsdp_sharding(tmp_path):
+    """The hook on the head works where the model's weights are shards (one CPU process)."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    collate = policy_collate(0)
+    examples = frames_examples(GAMES, Renderer(tiny_tokenizer()), 512).items
+    inputs = collate([(e, np.ones(len(e.keys), np.float32)) for e in examples], 1)
+    plain, sharded = (add_lora(tiny_model(), LORA, "policy") for _ in range(2))
+    store = f"file://{tmp_path}/store"
+    dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        mesh = init_device_mesh("cpu", (1,))
+        for layer in sharded.base_model.model.model.layers:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(sharded, mesh=mesh)
+        torch.manual_seed(0)
+        losses = []
+        for model in (plain, sharded):
+            loss = weighted_nll(selected_logits(model, inputs), inputs)
+            loss.backward()
+            losses.append(loss.detach())
+        torch.testing.assert_close(losses[1], losses[0])
+        gradients = {n: p.grad for n, p in sharded.named_parameters() if p.grad is not None}
+        for name, parameter in plain.named_parameters():
+            if parameter.grad is not None and "lora_B" in name:
+                torch.testing.assert_close(gradients[name].full_tensor(), parameter.grad)
+    finally:
+        dist.destroy_process_group()
+
+
 @pytest.mark.parametrize("name", ["ddp", "fsdp8", "zero3_8"])
 def test_launch_configurations_are_read_by_accelerate(name, monkeypatch):
     from accelerate.commands.config.config_args import ClusterConfig

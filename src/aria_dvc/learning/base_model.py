@@ -7,6 +7,7 @@ from ARIA). Supervised fine-tuning on scripted dialogues of winners teaches it t
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,6 +159,9 @@ def warm_start_examples(
 ) -> list[Example]:
     """Dialogues of `settings.episodes` matches a game, seen by the roles that did not lose.
 
+    Only dialogues that fit whole into `settings.max_tokens` are taken: a token of a long one
+    costs as much and teaches the same moves.
+
     Raises:
         AriaError: no role of any match is worth imitating.
     """
@@ -166,12 +170,15 @@ def warm_start_examples(
         matches = dialogues(game, settings.episodes, seed)
         for number, match in enumerate(matches):
             found += _winning_views(game, f"{game}-{number}", match)
-    if not found:
+    whole = build_examples(found, renderer, sys.maxsize).items
+    examples = [example for example in whole if len(example) <= settings.max_tokens]
+    if not examples:
         raise AriaError(
-            "base_model.warm_start: no scripted dialogue was won: raise "
-            "base_model.warm_start_settings.episodes"
+            f"base_model.warm_start: none of {len(found)} won dialogues has at most "
+            f"{settings.max_tokens} tokens: raise episodes or max_tokens in "
+            "base_model.warm_start_settings"
         )
-    return build_examples(found, renderer, settings.max_tokens).items
+    return examples
 
 
 def _winning_views(game: str, episode_id: str, match: Match) -> list[Dialogue]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from accelerate import PartialState
 
 from aria_dvc.chat import Renderer
 from aria_dvc.files import write_json
@@ -133,7 +134,7 @@ class PolicyRun:
             for c in ("aggregated", "discounted")
         )
         return gradient_variance_ratio(
-            model,
+            model.to(PartialState(cpu=not torch.cuda.is_available()).device),
             self.examples.items,
             (aggregated, discounted),
             policy_collate(self.tokenizer.pad_token_id, keep_zero=True),

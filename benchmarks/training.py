@@ -1,0 +1,137 @@
+"""Tokens and seconds per epoch: one pass per dialogue against one pass per turn.
+
+    PYTHONPATH=src python benchmarks/training.py --model data/base_model --turns 16 --dialogues 4
+
+Both sides train the same actions of the same dialogues with the same trainer, LoRA, precision and
+token budget; both compute logits only where a loss is taken. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from aria_dvc.chat import Line, Renderer, view
+from aria_dvc.learning.batches import Paired
+from aria_dvc.learning.examples import NO_ACTION, Dialogue, Example, build_examples
+from aria_dvc.learning.models import add_lora, load_model, load_tokenizer
+from aria_dvc.learning.objective import policy_collate
+from aria_dvc.learning.policy import PolicyTrainer
+from aria_dvc.learning.trainer import FitSettings, fit, make_deterministic
+from aria_dvc.params import Lora
+
+QUESTIONS = (
+    "Is it an animal?",
+    "Is it bigger than a chair?",
+    "Can you eat it?",
+    "Is it made of wood?",
+)
+ANSWERS = ("Yes.", "No.", "Sometimes, but not often.", "It depends on who you ask.")
+PROMPT = (
+    "You play Twenty Questions. Find out which object is hidden by asking at most 20 questions "
+    "that can be answered with yes or no. Ask one short question each turn."
+)
+LORA = Lora(rank=8, alpha=16, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One epoch. tokens: without padding; loss: mean over actions."""
+
+    sequences: int
+    tokens: int
+    seconds: float
+    loss: float
+
+
+def made_up_dialogues(count: int, turns: int, seed: int) -> list[Dialogue]:
+    """Question-and-answer dialogues of exactly `turns` own turns."""
+    rng = random.Random(seed)
+    found = []
+    for number in range(count):
+        lines: list[Line] = []
+        for _ in range(turns):
+            lines += [("agent", rng.choice(QUESTIONS)), ("oracle", rng.choice(ANSWERS))]
+        messages = view(lines, "agent", PROMPT)
+        positions = list(range(0, 2 * turns, 2))
+        found.append(Dialogue("twenty_questions", str(number), "agent", messages, positions))
+    return found
+
+
+def one_turn_each(examples: Sequence[Example]) -> list[Example]:
+    """The textbook's data: every action as a sequence of its own, after its whole history."""
+    single = []
+    for example in examples:
+        for index, key in enumerate(example.keys):
+            end = int(np.flatnonzero(example.action == index)[-1]) + 1
+            action = np.where(example.action[:end] == index, 0, NO_ACTION).astype(np.int32)
+            single.append(
+                Example(
+                    example.game,
+                    example.episode_id,
+                    example.role,
+                    example.input_ids[:end],
+                    action,
+                    (key,),
+                )
+            )
+    return single
+
+
+def epoch_cost(
+    model_dir: str, examples: Sequence[Example], pad_id: int, precision: Any, budget: int
+) -> Cost:
+    """Train one epoch as one optimiser step and time it, after a warm-up on the shortest."""
+    make_deterministic(0)
+    model = add_lora(load_model(model_dir), LORA, "policy")
+    data: list[Paired] = [(e, np.ones(len(e.keys), dtype=np.float32)) for e in examples]
+    settings = FitSettings(learning_rate=1e-4, seed=0, precision=precision, tokens_per_batch=budget)
+    shortest = int(np.argmin([len(e) for e in examples]))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        collate = policy_collate(pad_id)
+        fit(PolicyTrainer, model, data, [np.array([shortest])], collate, folder, settings)
+        begin = time.perf_counter()
+        trainer = fit(PolicyTrainer, model, data, [np.arange(len(data))], collate, folder, settings)
+        seconds = time.perf_counter() - begin
+    loss = next(row["loss"] for row in trainer.state.log_history if "loss" in row)
+    return Cost(len(data), sum(len(e) for e in examples), round(seconds, 2), loss)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", default="data/base_model", help="model folder")
+    parser.add_argument("--turns", type=int, default=16, help="own turns per dialogue")
+    parser.add_argument("--dialogues", type=int, default=4)
+    parser.add_argument("--tokens-per-batch", type=int, default=2048)
+    parser.add_argument("--precision", default="auto", choices=["auto", "float32", "bfloat16"])
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    tokenizer = load_tokenizer(args.model)
+    found = made_up_dialogues(args.dialogues, args.turns, args.seed)
+    whole = build_examples(found, Renderer(tokenizer), 1 << 20).items
+    costs = {
+        name: epoch_cost(
+            args.model, examples, tokenizer.pad_token_id, args.precision, args.tokens_per_batch
+        )
+        for name, examples in (("dialogue", whole), ("turn", one_turn_each(whole)))
+    }
+    report = {
+        **{name: asdict(cost) for name, cost in costs.items()},
+        "times_fewer_tokens": round(costs["turn"].tokens / costs["dialogue"].tokens, 2),
+        "times_faster": round(costs["turn"].seconds / costs["dialogue"].seconds, 2),
+    }
+    print(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
+
+
+if __name__ == "__main__":
+    main()
