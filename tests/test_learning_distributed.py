@@ -9,9 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from learning_tiny import made_up_game, policy_params, save_tiny_base
+from learning_tiny import (
+    LORA,
+    made_up_game,
+    policy_params,
+    save_tiny_base,
+    tiny_model,
+    tiny_tokenizer,
+)
 from safetensors.torch import load_file
 
+from aria_dvc.chat import Renderer
+from aria_dvc.learning.examples import frames_examples
+from aria_dvc.learning.models import add_lora
+from aria_dvc.learning.objective import policy_collate, selected_logits, weighted_nll
 from aria_dvc.learning.policy import train_policy
 
 TESTS = Path(__file__).parent
