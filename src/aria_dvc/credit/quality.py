@@ -31,7 +31,7 @@ def credit_quality(
         make: gives an unfitted method.
         data: the log, at least two episodes, with returns.
         folds: episodes are held out in so many parts.
-        sample_size: False leaves out `effective_sample_size`, which costs a second set of fits.
+        sample_size: False leaves out `effective_sample_size`, which costs one more fit.
 
     Returns:
         r2: of `method` and of each baseline, pooled over the held-out actions; null if all
@@ -102,21 +102,27 @@ def noise_variance(
     seed: int = 0,
 ) -> np.ndarray:
     """(A,) squared change of each action's credit when noise is added to the returns, in units
-    of the noise's variance.
+    of the noise's variance; NaN where it was not measured.
 
     The noise is +-1 standard deviation of the returns, independent for every action. For a credit
     that is a weighted sum of returns the expectation is the sum of the squared weights; for the
-    mean of n returns that is 1 / n.
+    mean of n returns that is 1 / n. Methods that are credited out of fold are measured on their
+    first fold, which costs one fit.
+
+    Args:
+        credit: (A,) the credit without noise, of the same folds and seed.
     """
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=len(data.targets))
     scale = float(data.targets.std()) or 1.0
     returns = data.returns.copy()
     returns[data.is_action] += scale * signs
     noisy, method = data.with_returns(returns), make()
+    moved = np.full(len(credit), np.nan)
     if method.in_sample:
-        moved = method.fit(noisy).credit(noisy)
+        moved[:] = method.fit(noisy).credit(noisy)
     else:
-        moved = out_of_fold(method, noisy, folds, seed)
+        held = episode_folds(data.episode, folds, seed) == 0
+        moved[held[data.is_action]] = method.fit(noisy.where(~held)).credit(noisy.where(held))
     return ((moved - credit) / scale) ** 2
 
 
@@ -124,9 +130,10 @@ def effective_sample_size(noise: np.ndarray) -> float | None:
     """How many returns the credit of a turn averages over: 1 / mean of `noise_variance`.
 
     For cell means it is the number of turns divided by the number of cells. None where the credit
-    does not depend on the returns at all.
+    does not depend on the returns, or was not measured.
     """
-    mean = float(noise.mean())
+    measured = noise[np.isfinite(noise)]
+    mean = float(measured.mean()) if len(measured) else 0.0
     return 1.0 / mean if mean > 0 else None
 
 

@@ -11,6 +11,8 @@ from aria_dvc.errors import AriaError
 METHODS = {
     "aria": ("aria", "AriaCredit"),
     "shrinkage": ("shrinkage", "ShrinkageCredit"),
+    "kernel": ("kernel", "KernelCredit"),
+    "regression": ("regression", "RegressionCredit"),
     "prefix": ("prefix", "PrefixCredit"),
     "turn_index": ("turn_index", "TurnIndexCredit"),
     "constant": ("constant", "ConstantCredit"),

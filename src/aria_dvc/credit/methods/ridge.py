@@ -1,0 +1,121 @@
+"""Kernel ridge regression on landmarks (Nystroem), its penalty chosen on held-out episodes.
+
+With K_nm the kernel between n actions and m landmarks and K_mm = L L^T, every action has the
+features K_nm L^-T, and the regression costs n m^2 instead of n^3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import scipy.linalg
+
+from aria_dvc.credit.methods.similarity import Described, Kernel, Similarity
+
+PENALTIES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+START = 8.0
+JITTER = 1e-4
+_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One part held out: (A,) residual returns as a fit on the rest sees them, (A,) mask."""
+
+    residual: np.ndarray
+    held: np.ndarray
+
+
+class LandmarkRidge:
+    """Regression of residual returns on one kernel.
+
+    Attributes:
+        penalty_: chosen from PENALTIES. held_out_: (A,) prediction of each fitted action by the
+        fit without its fold. weights_: (m,) weight of each landmark.
+    """
+
+    def __init__(self, kernel: Kernel, landmarks: Described) -> None:
+        self.kernel, self.landmarks = kernel, landmarks
+
+    def fit(self, actions: Described, residual: np.ndarray, folds: list[Fold]) -> Self:
+        root = self._root()
+        features = self._features(actions, root)
+        grams = [features[fold.held].T @ features[fold.held] for fold in folds]
+        gram = np.sum(grams, axis=0)
+        moments = [
+            features.T @ np.where(fold.held, 0.0, fold.residual).astype(np.float32)
+            for fold in folds
+        ]
+
+        def held_out(penalty: float) -> np.ndarray:
+            found = np.zeros(len(residual))
+            for fold, part, moment in zip(folds, grams, moments, strict=True):
+                solution = _solution(gram - part, moment, penalty)
+                found[fold.held] = features[fold.held] @ solution
+            return found
+
+        self.penalty_, self.held_out_ = _descend(held_out, folds)
+        solution = _solution(gram, features.T @ residual.astype(np.float32), self.penalty_)
+        self.weights_ = scipy.linalg.solve_triangular(
+            root.T, solution.astype(np.float64), lower=False
+        )
+        return self
+
+    def predict(self, actions: Described) -> np.ndarray:
+        """(A,) float64 residual returns."""
+        found = np.empty(len(actions))
+        for start in range(0, len(actions), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            found[block] = self.kernel(Similarity(actions.take(block), self.landmarks)) @ (
+                self.weights_
+            )
+        return found
+
+    def _root(self) -> np.ndarray:
+        """(m, m) float64 lower Cholesky factor of the landmarks' kernel."""
+        kernel = self.kernel(Similarity(self.landmarks, self.landmarks))
+        kernel[np.diag_indices(len(kernel))] += JITTER * max(np.trace(kernel) / len(kernel), JITTER)
+        return np.linalg.cholesky(kernel)
+
+    def _features(self, actions: Described, root: np.ndarray) -> np.ndarray:
+        """(A, m) float32."""
+        features = np.empty((len(actions), len(root)), np.float32)
+        for start in range(0, len(actions), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            kernel = self.kernel(Similarity(actions.take(block), self.landmarks))
+            features[block] = scipy.linalg.solve_triangular(root, kernel.T, lower=True).T
+        return features
+
+
+def _solution(gram: np.ndarray, moment: np.ndarray, penalty: float) -> np.ndarray:
+    """(m,) float32 ridge coefficients."""
+    damped = gram.copy()
+    damped[np.diag_indices(len(damped))] += np.float32(penalty)
+    factor = scipy.linalg.cho_factor(damped, lower=True, overwrite_a=True)
+    return scipy.linalg.cho_solve(factor, moment)
+
+
+def _descend(
+    held_out: Callable[[float], np.ndarray], folds: list[Fold]
+) -> tuple[float, np.ndarray]:
+    """The penalty at which the held-out error stops falling, and the predictions there."""
+    tried: dict[int, tuple[float, np.ndarray]] = {}
+
+    def error(place: int) -> float:
+        if place not in tried:
+            found = held_out(PENALTIES[place])
+            tried[place] = (_squared_error(found, folds), found)
+        return tried[place][0]
+
+    best = PENALTIES.index(START)
+    for step in (1, -1):
+        while 0 <= best + step < len(PENALTIES) and error(best + step) < error(best):
+            best += step
+    return PENALTIES[best], tried[best][1]
+
+
+def _squared_error(found: np.ndarray, folds: list[Fold]) -> float:
+    return sum(float(((found - fold.residual)[fold.held] ** 2).sum()) for fold in folds)

@@ -1,0 +1,112 @@
+"""Similarities of actions by words, by meaning and by turn, and kernels made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from aria_dvc.credit.methods.base import CreditData
+from aria_dvc.credit.methods.features import VIEWS, mean_rows, unit_rows, views_of
+from aria_dvc.credit.methods.text import TextBlocks
+
+
+@dataclass(frozen=True)
+class Described:
+    """A actions as unit vectors by view (see `features`), and their turn.
+
+    words: view -> (A, v) sparse TF-IDF. meaning: view -> (A, d) float64 mean embedding.
+    turn: (A,) own-turn index in units of its standard deviation over the fitted actions.
+    growth: (A,) own-turn index in units of its mean.
+    """
+
+    words: dict[str, sp.csr_matrix]
+    meaning: dict[str, np.ndarray]
+    turn: np.ndarray
+    growth: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.turn)
+
+    def take(self, rows: np.ndarray | slice) -> Described:
+        return Described(
+            {view: matrix[rows] for view, matrix in self.words.items()},
+            {view: matrix[rows] for view, matrix in self.meaning.items()},
+            self.turn[rows],
+            self.growth[rows],
+        )
+
+
+class Describer:
+    """Vocabulary, centre of the embeddings and scale of the turns, from the fitted episodes."""
+
+    def fit(self, data: CreditData) -> Self:
+        turn = data.turn[data.actions]
+        self.text_ = TextBlocks().fit(data)
+        self.centre_ = data.embeddings.astype(np.float64).mean(axis=0)
+        self.spread_ = float(turn.std()) or 1.0
+        self.mean_ = float(turn.mean())
+        return self
+
+    def describe(self, data: CreditData) -> Described:
+        views = views_of(data)
+        vectors = data.embeddings - self.centre_
+        return Described(
+            self.text_.blocks(data, views),
+            {view: unit_rows(mean_rows(getattr(views, view), vectors)) for view in VIEWS},
+            views.turn / self.spread_,
+            views.turn / self.mean_,
+        )
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Between a and m actions: every method gives (a, m) float64."""
+
+    left: Described
+    right: Described
+
+    def words(self, view: str) -> np.ndarray:
+        """Cosine of the TF-IDF vectors."""
+        product = self.left.words[view] @ self.right.words[view].T
+        return np.asarray(product.toarray(), np.float64)
+
+    def meaning(self, view: str) -> np.ndarray:
+        """Cosine of the centred mean embeddings."""
+        return self.left.meaning[view] @ self.right.meaning[view].T
+
+    def turn(self) -> np.ndarray:
+        """1 at the same turn, falling as a Gaussian of their distance."""
+        return np.exp(-((self.left.turn[:, None] - self.right.turn[None]) ** 2) / 2)
+
+    def growth(self) -> np.ndarray:
+        """Product of the turns: what is linear in the turn, as discounted returns nearly are."""
+        return self.left.growth[:, None] * self.right.growth[None]
+
+
+Kernel = Callable[[Similarity], np.ndarray]
+
+
+def same_words_heard(of: Similarity) -> np.ndarray:
+    """Like histories of what others said, at a like turn, followed by like words."""
+    heard = of.words("heard")
+    return (heard + heard**2) * (1 + of.turn()) * (1 + of.words("said")) * (1 + of.growth()) / 8
+
+
+def same_words_said(of: Similarity) -> np.ndarray:
+    """The action's own words at a like turn."""
+    return of.turn() * of.words("said")
+
+
+def same_words_exchanged(of: Similarity) -> np.ndarray:
+    """Like words in any of the action, the utterance before it and the history."""
+    exchanged = (1 + of.words("said")) * (1 + of.words("last")) * (1 + of.words("heard"))
+    return (1 + of.turn()) * exchanged / 4
+
+
+def same_meaning_heard(of: Similarity) -> np.ndarray:
+    """Like actions after histories of like meaning: intentions without hard borders."""
+    return (1 + of.turn()) * (1 + of.meaning("said")) * (1 + of.meaning("heard")) ** 2 / 4

@@ -1,0 +1,40 @@
+"""Bags of words of an action and of its past, as unit vectors weighted by TF-IDF."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from aria_dvc.credit.methods.base import CreditData
+from aria_dvc.credit.methods.features import TINY, VIEWS, Views
+
+WORDS = r"\w+|[^\w\s]"
+RARE = 3
+
+
+class TextBlocks:
+    """TF-IDF over single words, fitted on the utterances of the training episodes.
+
+    min_df: words in fewer utterances are left out (1 for logs of under 200 utterances).
+    """
+
+    def fit(self, data: CreditData) -> Self:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        self.vectorizer_ = TfidfVectorizer(
+            sublinear_tf=True, token_pattern=WORDS, min_df=RARE if len(data) >= 200 else 1
+        )
+        self.vectorizer_.fit(data.text)
+        return self
+
+    def blocks(self, data: CreditData, views: Views) -> dict[str, sp.csr_matrix]:
+        """View -> (A, words) float64 unit rows; the square root damps words said again."""
+        words = self.vectorizer_.transform(data.text)
+        return {name: _unit(np.sqrt(getattr(views, name) @ words)) for name in VIEWS}
+
+
+def _unit(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    return sp.csr_matrix(sp.diags(1 / np.maximum(norms, TINY)) @ matrix)
