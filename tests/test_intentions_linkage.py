@@ -69,6 +69,12 @@ def test_float64_differences_below_float32_decide():
     assert_same_labels(points)
 
 
+def test_noisy_copies_of_one_utterance():
+    points = np.repeat(embeddings(30, 256, "structureless"), 40, axis=0)
+    noise = 1e-4 * np.random.default_rng(2).standard_normal(points.shape)
+    assert_same_labels((points + noise).astype(np.float32))
+
+
 def test_far_off_centre_points():
     assert_same_labels(embeddings(500, 16, "overlapping") + np.float32(300.0))
 

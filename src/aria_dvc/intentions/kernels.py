@@ -219,42 +219,52 @@ def refresh(
 
 
 @njit(cache=True, nogil=True)
-def exhaust(
-    slots,
-    active,
-    node_of,
-    first,
-    centre,
-    size,
-    near,
-    key,
-    known,
-    floor,
-    nearest,
-    reach,
-    state,
-    ties,
-):
-    """Exact distances from each slot to all active ones: for rows whose bounds cannot decide."""
+def start_exact(slots, parent, slot, centre, size, near, key, known, floor, near_out, key_out):
+    """Exact, ascending lists (b, q) of the candidates that the slots have."""
+    for b in range(slots.shape[0]):
+        s = slots[b]
+        near_out[b], key_out[b] = -1, np.inf
+        for t in range(_resolve(s, parent, near, key, known, floor)):
+            value = ward_distance(centre, size, s, slot[near[s, t]])
+            _insert(near_out[b], key_out[b], near[s, t], value)
+
+
+@njit(cache=True, nogil=True)
+def scan_exact(
+    products, slots, offset, norm, inverse, unit, node_of, centre, size, near, key
+):  # fmt: skip
+    """Enter into exact lists (b, q) every cluster of a tile whose bound is below the last entry."""
+    last = key.shape[1] - 1
+    for r in range(products.shape[0]):
+        s = slots[r]
+        for c in range(products.shape[1]):
+            other = offset + c
+            bound = norm[s] + norm[other] - np.float32(2.0) * products[r, c]
+            if other == s or bound / (inverse[s] + inverse[other]) * unit >= key[r, last]:
+                continue
+            node, seen = node_of[other], False
+            for t in range(last + 1):
+                seen = seen or near[r, t] == node
+            if seen:
+                continue
+            value = ward_distance(centre, size, s, other)
+            if value < key[r, last]:
+                _insert(near[r], key[r], node, value)
+
+
+@njit(cache=True, nogil=True)
+def settle(slots, near_in, key_in, first, near, key, known, floor, nearest, reach, state, ties):
+    """Store exact lists (b, q): these slots are CERTAIN of their first entry."""
     q = near.shape[1]
     for b in range(slots.shape[0]):
         s = slots[b]
-        near[s, :], key[s, :], known[s, :] = -1, np.inf, True
-        for other in range(active):
-            if other == s:
-                continue
-            value = ward_distance(centre, size, s, other)
-            if value < key[s, q - 1]:
-                _insert(near[s], key[s], node_of[other], value)
-        best, tied = 0, False
+        near[s], key[s], known[s] = near_in[b], key_in[b], True
+        best, ties[s] = 0, q > 1 and key[s, 1] <= key[s, 0] * (1.0 + TIE)
         for t in range(1, q):
-            if near[s, t] >= 0 and key[s, t] <= key[s, 0] * (1.0 + TIE):
-                tied = True
             equal = near[s, t] >= 0 and key[s, t] == key[s, 0]
             if equal and first[near[s, t]] < first[near[s, best]]:
                 best = t
-        floor[s] = key[s, q - 1]
-        state[s], nearest[s], reach[s], ties[s] = CERTAIN, near[s, best], key[s, 0], tied
+        state[s], nearest[s], reach[s], floor[s] = CERTAIN, near[s, best], key[s, 0], key[s, q - 1]
 
 
 @njit(cache=True, nogil=True)

@@ -24,7 +24,8 @@ of at most one. Underflow and the float64 rounding of that shift are covered by 
 taken off each norm. A list keeps the q smallest of these bounds, hence every cluster outside it
 is at least as far as the largest one kept: the list's floor. A neighbour is accepted only if its
 float64 distance is below the floor; a near-tie is thus any pair that the bound cannot separate,
-and it is decided in float64.
+and it is decided in float64: among the candidates, or, where even a fresh list's floor is too low
+(many nearly equal points), among all clusters whose bound is below the best distance known.
 
 Ties. Two float64 distances that agree to 40 bits count as equal; among equals the cluster whose
 earliest point comes first is the nearer.
@@ -42,6 +43,7 @@ from aria_dvc.intentions.workers import Workers, rounds_of_pairs, workers
 CANDIDATES = 32
 BLOCK = 1024
 _RANGES = 4
+_HARD = 32
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ def _merge(state: _State) -> int:
 
 
 def _ask_again(state: _State, pool: Workers) -> None:
-    """Search for the stale slots with the lowest floors; exhaustively where bounds fail."""
+    """Search for the stale slots with the lowest floors; in float64 where bounds fail."""
     _refresh(state, pool)
     stale = np.flatnonzero(state.state[: state.active] == kernels.STALE)
     batch = max(32, state.active // 16)
@@ -237,8 +239,25 @@ def _ask_again(state: _State, pool: Workers) -> None:
     _search(state, pool, stale)
     _refresh(state, pool, stale)
     hard = stale[state.state[stale] == kernels.STALE]
-    kernels.exhaust(
-        *(hard, state.active, state.node_of, state.first, state.centre, state.size, state.near),
-        *(state.key, state.known, state.floor, state.nearest, state.reach, state.state),
-        state.ties,
+    pool.run(_search_exactly, [(state, hard[at : at + _HARD]) for at in range(0, hard.size, _HARD)])
+
+
+def _search_exactly(state: _State, slots: np.ndarray) -> None:
+    """Decide the nearest cluster of slots whose float32 bounds cannot: by float64 throughout."""
+    q = state.near.shape[1]
+    near, key = np.empty((slots.size, q), np.int32), np.empty((slots.size, q))
+    rows, unit = state.coarse[slots], state.frame[1] ** -2
+    kernels.start_exact(
+        *(slots, state.parent, state.slot, state.centre, state.size, state.near, state.key),
+        *(state.known, state.floor, near, key),
+    )
+    for start in range(0, state.active, BLOCK):
+        products = rows @ state.coarse[start : min(start + BLOCK, state.active)].T
+        kernels.scan_exact(
+            *(products, slots, start, state.norm, state.inverse, unit, state.node_of),
+            *(state.centre, state.size, near, key),
+        )
+    kernels.settle(
+        *(slots, near, key, state.first, state.near, state.key, state.known, state.floor),
+        *(state.nearest, state.reach, state.state, state.ties),
     )
