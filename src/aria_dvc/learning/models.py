@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from aria_dvc.errors import AriaError
 
@@ -41,7 +41,7 @@ def uses_bfloat16(precision: Precision) -> bool:
 
 def load_model(
     folder: str | Path, *, head: str = "causal_lm", trust_remote_code: bool = False
-) -> torch.nn.Module:
+) -> Any:
     """The model in `folder` in float32, with a language-model head or a one-output score head.
 
     Raises:
@@ -136,7 +136,7 @@ def add_lora(model: torch.nn.Module, lora: Lora, kind: str) -> Any:
         )
     config = LoraConfig(
         r=lora.rank,
-        lora_alpha=lora.alpha,
+        lora_alpha=cast(int, lora.alpha),  # floats are fine, its annotation is too narrow
         lora_dropout=lora.dropout,
         target_modules=list(lora.target_modules),
         layers_to_transform=top_layers(model, lora.layers),

@@ -35,7 +35,15 @@ from aria_dvc.learning.objective import adapter_off, policy_collate
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.reward_model import train_reward_model
 from aria_dvc.learning.scorer import RewardScorer
-from aria_dvc.learning.trainer import FitSettings, Progress, fit, losses, make_deterministic, tidy
+from aria_dvc.learning.trainer import (
+    FitSettings,
+    Progress,
+    fit,
+    losses,
+    make_deterministic,
+    tidy,
+    world,
+)
 from aria_dvc.records.tables import episodes_table, turns_table
 
 if TYPE_CHECKING:
@@ -109,8 +117,12 @@ def train_online(
             mean_reward, mean_score, loss, policy_version); may be `policy_dir`.
 
     Raises:
-        AriaError: the policy is not a LoRA adapter, or training fails.
+        AriaError: the policy is not a LoRA adapter, several processes, or training fails.
     """
+    if world()[0] > 1:
+        raise AriaError(
+            "online training plays games in one process: start it without accelerate launch"
+        )
     if params.lora is None:
         raise AriaError("policy.online needs policy.lora: rollouts reload an adapter, not a model")
     key = run_key(
@@ -286,7 +298,10 @@ def _trainable_policy(task: OnlineRun) -> Any:
     from peft import PeftModel
 
     base = load_model(task.base_dir, trust_remote_code=task.trust_remote_code)
-    return PeftModel.from_pretrained(base, str(task.policy_dir), is_trainable=True)
+    model = PeftModel.from_pretrained(base, str(task.policy_dir), is_trainable=True)
+    # Saving looks the base up, on the network where this names no folder.
+    model.peft_config["default"].base_model_name_or_path = str(task.base_dir)
+    return model
 
 
 def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:

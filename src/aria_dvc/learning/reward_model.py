@@ -99,7 +99,7 @@ def all_scores(model: Any) -> Iterator[list[torch.Tensor]]:
         handle.remove()
 
 
-def score_head(model: Any) -> torch.nn.Module:
+def score_head(model: Any) -> Any:
     """The regression head inside any wrapper.
 
     Raises:
@@ -158,16 +158,28 @@ def read_scale(folder: Path) -> Scale:
 
 
 def load_scored(
-    folder: Path, backbone: str | Path, trust_remote_code: bool, *, is_trainable: bool = False
+    folder: Path,
+    backbone: str | Path | None,
+    trust_remote_code: bool,
+    *,
+    is_trainable: bool = False,
 ) -> Any:
-    """A trained reward model: an adapter on its backbone, or a whole model."""
+    """A trained reward model: an adapter on its backbone, or a whole model.
+
+    Args:
+        backbone: None takes the one that the adapter names (relative to the repository's root).
+    """
     if not (folder / ADAPTER_FILE).is_file():
         return load_model(folder, head="score", trust_remote_code=trust_remote_code)
     from peft import PeftModel
 
+    backbone = backbone or read_json(folder / ADAPTER_FILE)["base_model_name_or_path"]
     base = load_model(backbone, head="score", trust_remote_code=trust_remote_code)
     base.config.pad_token_id = load_tokenizer(folder).pad_token_id
-    return PeftModel.from_pretrained(base, str(folder), is_trainable=is_trainable)
+    model = PeftModel.from_pretrained(base, str(folder), is_trainable=is_trainable)
+    # Saving looks the base up, on the network where this names no folder.
+    model.peft_config["default"].base_model_name_or_path = str(backbone)
+    return model
 
 
 def credits_of(frames: Sequence[GameFrames]) -> tuple[dict[Key, float], dict[Key, float]]:
@@ -232,7 +244,7 @@ class RewardRun:
             return load_scored(self.start, self.backbone, self.trust_remote_code, is_trainable=True)
         model = load_model(self.backbone, head="score", trust_remote_code=self.trust_remote_code)
         model.config.pad_token_id = self.tokenizer.pad_token_id
-        score_head(model).weight.data.zero_()  # starts as the mean predictor
+        torch.nn.init.zeros_(score_head(model).weight)  # starts as the mean predictor
         if self.params.lora is None:
             return model
         return add_lora(model, self.params.lora, STAGE)
@@ -295,7 +307,7 @@ def train_reward_model(
         AriaError: too few episodes, a NaN, a full disk, out of memory.
     """
     backbone = Path(base_dir) if params.backbone == BASE else Path(params.backbone)
-    tokenizer = load_tokenizer(base_dir, trust_remote_code=trust_remote_code)
+    tokenizer = load_tokenizer(backbone, trust_remote_code=trust_remote_code)
     targets, sizes = credits_of(frames)
     examples = frames_examples(frames, Renderer(tokenizer), params.max_tokens).items
     train, held = (

@@ -21,7 +21,7 @@ class RewardScorer:
 
     Args:
         folder: data/reward_model/<category>.
-        base_dir: the backbone under a LoRA adapter; not read for a fully trained model.
+        base_dir: the backbone under a LoRA adapter; None takes the one that the adapter names.
         max_tokens: longer histories keep their most recent whole exchanges.
 
     Raises:
@@ -31,7 +31,7 @@ class RewardScorer:
     def __init__(
         self,
         folder: str | Path,
-        base_dir: str | Path,
+        base_dir: str | Path | None = None,
         *,
         max_tokens: int = 4096,
         tokens_per_batch: int = 4096,

@@ -174,7 +174,7 @@ def add_scorer_parser(subparsers: Any) -> None:
     """Add `serve-reward-model` to the command line."""
     parser = subparsers.add_parser("serve-reward-model", help="score actions over HTTP")
     parser.add_argument("folder", help="a trained reward model, e.g. data/reward_model/adversarial")
-    parser.add_argument("--base", default="data/base_model", help="the backbone under its adapter")
+    parser.add_argument("--base", help="backbone under the adapter; default: what it names")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=8037, help="port to listen on")
     parser.add_argument("--max-tokens", type=int, default=4096, help="longest history + action")
