@@ -6,7 +6,7 @@ from sklearn import metrics
 from tests.intention_data import KINDS, embeddings
 
 from aria_dvc.intentions import indices
-from aria_dvc.intentions.cuts import cut_all
+from aria_dvc.intentions.cuts import cut_all, nested_labels
 from aria_dvc.intentions.linkage import linkage
 
 
@@ -60,6 +60,22 @@ def test_one_role_only():
     curves = indices.index_curves(points, cuts, rows=rows)
     want = metrics.silhouette_score(points[rows].astype(np.float64), cuts.at(10)[rows])
     assert curves.silhouette[-1] == pytest.approx(want, abs=1e-9)
+
+
+def test_clusters_without_members_do_not_matter():
+    points = embeddings(300, 8, "separated")
+    cuts = cut_all(linkage(points), 12)
+    rows = ~np.isin(cuts.finest, [1, 2, 5, 11])
+    part = nested_labels(cuts.labels[rows], cuts.ks)
+    curves = indices.index_curves(points[rows], part)
+    for name in ("silhouette", "calinski_harabasz", "davies_bouldin", "inertia"):
+        same = getattr(indices.index_curves(points, cuts, rows=rows), name)
+        np.testing.assert_array_equal(getattr(curves, name), same)
+    for k in (6, 12):
+        want = metrics.silhouette_score(points[rows].astype(np.float64), cuts.at(k)[rows])
+        assert curves.silhouette[k - 2] == pytest.approx(want, abs=1e-9)
+        want = metrics.davies_bouldin_score(points[rows].astype(np.float64), cuts.at(k)[rows])
+        assert curves.davies_bouldin[k - 2] == pytest.approx(want, rel=1e-9)
 
 
 def test_all_singletons_and_all_equal():

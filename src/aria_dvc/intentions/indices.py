@@ -51,14 +51,14 @@ def index_curves(
 ) -> Indices:
     """All indices at every k of `cuts` (k = 2 .. K, or k = 1 alone: NaN).
 
-    points: (n, d) float32 or float64, the rows that were clustered.
+    points: (n, d) float32 or float64, the rows that were clustered; `cuts` has every k up to K.
     rows: (r,) indices or (n,) mask: judge the cuts on these utterances only (one role's).
     distinct: the grouping of all n rows, if already known and `rows` is not given.
     sample: with more distinct utterances than this the silhouette is that of a seeded sample of so
         many utterances, since its cost is quadratic.
     """
     finest = cuts.finest
-    if len(cuts.table) < 2:
+    if cuts.ks[-1] < 2:
         unknown = np.full(cuts.ks.size, np.nan)
         return Indices(cuts.ks, unknown, unknown, unknown, np.zeros(cuts.ks.size))
     if rows is not None:
@@ -83,13 +83,14 @@ def _members(
     order = np.argsort(place[finest[distinct.first]], kind="stable")
     first = distinct.first[order]
     weights = distinct.count[order].astype(np.float64)
-    return Members(np.take(points, first, axis=0), weights, finest[first], len(cuts.table))
+    return Members(np.take(points, first, axis=0), weights, finest[first], int(cuts.ks[-1]))
 
 
 def _parents(cuts: NestedLabels) -> list[int]:
-    """For each new label 1 .. K - 1, the label that it splits from."""
+    """For each new label 1 .. K - 1, the label that it splits from; 0 if no row has it."""
     table = np.concatenate([np.zeros((len(cuts.table), 1), np.uint8), cuts.table], axis=1)
-    return [int(table[label, label - 1]) for label in range(1, len(table))]
+    holder = [int(np.argmax(table[:, label] == label)) for label in range(1, table.shape[1])]
+    return [int(table[row, label]) for label, row in enumerate(holder)]
 
 
 def _silhouettes(
@@ -107,7 +108,7 @@ def _silhouettes(
     for start in range(0, len(members.points), _COLUMNS):
         part = slice(start, start + _COLUMNS)
         totals += _silhouette_sums(sums[:, part].copy(), members, part, parents)
-    used = cuts.table[members.sizes > 0]
+    used = cuts.table[np.unique(members.cluster)]
     occupied = np.array([np.unique(column).size for column in used.T])
     return np.where(occupied > 1, totals / members.weights.sum(), np.nan)
 
