@@ -13,7 +13,7 @@ from aria_dvc.oracles.city_claims import Claims
 from aria_dvc.oracles.city_data import City, find_city, find_city_mentions
 from aria_dvc.oracles.city_facts import city_facts
 from aria_dvc.oracles.city_open import OpenAnswers
-from aria_dvc.oracles.city_places import is_place, regions, towns
+from aria_dvc.oracles.city_places import DIRECTIONS, regions, towns
 from aria_dvc.oracles.city_question import Question, read_question
 from aria_dvc.oracles.text import fold
 
@@ -29,6 +29,11 @@ _GUESS_STATEMENT = re.compile(
 _CHOICE = re.compile(
     r"^(?:.*\b)?(?:coast(?:al)?(?: (?:area|region|city))?|sea|ocean|coastline|shore).* or .*\b(?:inland|landlocked|interior)\b|\binland or\b"
 )
+
+
+_PLACING = re.compile(r"\b(?:located|near|close|in|from|far)\b")
+_AUXILIARY = re.compile(r"^(?:is|are|was|were|does|do|did|has|have|had|can|could|would|will)\b")
+_SIDE = "|".join(sorted(DIRECTIONS, key=len, reverse=True))
 
 
 class CityOracle:
@@ -57,14 +62,24 @@ class CityOracle:
             return guess, "guess"
         asked = _YES_NO.match(question.text)
         if not asked:
-            return self.open.answer(_imperative(question.text))
-        choice = self._choice(asked["claim"])
+            return self._other(_imperative(question.text))
+        choice = self._choice(asked["claim"], raw)
         if choice:
             return choice, "choice"
         value, topic = self._claim(asked)
         if value is None:
             return self._half_true(asked["claim"], topic)
         return _phrase(asked["verb"], asked["subject"], value, question.negated), topic
+
+    def _other(self, text: str) -> tuple[str, str]:
+        """Open questions, and yes/no questions about something else than the city."""
+        spoken = re.match(
+            r"^(?:is|are) (\w+) (?:the )?(?:\w+ )?(?:\w+ )?(?:language|spoken)\b", text
+        )
+        if spoken:
+            value = self.claims.country.speaks(spoken[1])
+            return ("" if value is None else "Yes." if value else "No."), "language"
+        return ("", "other subject") if _AUXILIARY.match(text) else self.open.answer(text)
 
     # -- guesses --------------------------------------------------------------------------------
 
@@ -78,15 +93,15 @@ class CityOracle:
             return self._named(match["name"])
         if len(named) == 1 and _GUESS_STATEMENT.search(question.text):
             return self._verdict(named[0] == self.city)
-        if 0 < len(question.text.split()) <= 5 and named:
+        if 0 < len(question.text.split()) <= 5 and named and not _PLACING.search(question.text):
             return self._verdict(self.city in named) if len(named) == 1 else ""
         return ""
 
     def _named(self, phrase: str) -> str:
+        if re.match(r"(?:the |a )?(?:\w+ )?capital\b", phrase):
+            return ""
         parts = [fold(part) for part in re.split(r",| in (?=[a-z])", phrase) if part.strip()]
-        first = re.sub(
-            r"^(?:the )?(?:city of |capital city of |capital city |capital )?", "", parts[0]
-        )
+        first = re.sub(r"^(?:the )?(?:city of )?", "", parts[0])
         if first in self.city.names:
             scope = [self.claims.places.within(part) for part in parts[1:]]
             return self._verdict(False not in scope)
@@ -112,7 +127,8 @@ class CityOracle:
 
     # -- choices --------------------------------------------------------------------------------
 
-    def _choice(self, claim: str) -> str:
+    def _choice(self, claim: str, raw: str) -> str:
+        """The true one of several options ("in the north or the south"); empty if undecided."""
         coast = self.claims.facts.coast
         if _CHOICE.search(claim):
             return {
@@ -120,26 +136,20 @@ class CityOracle:
                 "near": "It is not directly on the coast, but not far from it.",
                 "lake": "It is by a large lake, far from the sea.",
             }[coast]  # fmt: skip
-        parts = re.split(
-            r",? or (?:is (?:it|CITY) |are |does it )?(?:rather |more |instead )?", claim
-        )
-        if len(parts) != 2 or not re.match(r"^(?:located|situated|in|on|found|more|part)\b", claim):
+        options = _options(claim)
+        values = [self.claims.truth(option)[0] for option in options]
+        if not values or None in values or values.count(True) > 1:
             return ""
-        first, second = parts
-        values = [self.claims.truth(first)[0], self.claims.truth(_parallel(first, second))[0]]
-        if values == [True, False] or values == [False, True]:
-            said = first if values[0] else _parallel(first, second)
-            return f"It is {re.sub(r'COUNTRY', 'its country', said.strip(' ,'))}."
-        if values == [False, False]:
-            return "Neither of them."
-        return ""
+        if True not in values:
+            return "Neither of them." if len(values) == 2 else "None of them."
+        return f"It is {_as_asked(options[values.index(True)], raw)}."
 
     # -- claims ---------------------------------------------------------------------------------
 
     def _claim(self, asked: re.Match[str]) -> tuple[bool | None, str]:
         claim, subject = asked["claim"].strip(), asked["subject"]
         if subject == "COUNTRY":
-            value = self.claims.country_claim(re.sub(r"^(?:a|an|the) ", "", claim), claim)
+            value = self.claims.country.claim(re.sub(r"^(?:a|an|the) ", "", claim), claim)
             return value, "country"
         if subject in {"you", "we", "people in CITY", "people", "the people"}:
             return self._people(claim)
@@ -150,7 +160,7 @@ class CityOracle:
     def _people(self, claim: str) -> tuple[bool | None, str]:
         speak = re.match(r"^(?:\w+ly )?(?:speak|speaking) (\w+)", claim)
         if speak:
-            return self.claims.speaks(speak[1]), "language"
+            return self.claims.country.speaks(speak[1]), "language"
         live = re.match(r"^(?:live|living|from|reside|located|based)\b ?(?:in )?(.+)$", claim)
         if live:
             return self.claims.within(live[1]), "in"
@@ -158,29 +168,48 @@ class CityOracle:
         return (self.claims.truth(have[1])) if have else (None, "people")
 
     def _half_true(self, claim: str, topic: str) -> tuple[str, str]:
+        """What can be said where neither yes nor no is right."""
         coast = self.claims.facts.coast
-        if (
-            topic == "topic"
-            and re.search(r"\b(?:coast|coastal|coastline|beach)\b", claim)
-            and len(claim.split()) <= 7
-        ):
-            asked_coast = re.search(
-                r"\b(?:on|along|a|in) (?:the |a )?coast(?:al|line)?(?: (?:city|area|region|town))?$",
-                claim,
-            )
-            if asked_coast and coast == "near":
-                return "Not directly, but the coast is not far.", "coast"
-            if asked_coast and coast == "lake":
-                return "It is on the shore of a large lake, not of the sea.", "coast"
+        if topic == "coast" and coast == "near":
+            return "Not directly, but the coast is not far.", topic
+        if topic == "coast" and coast == "lake":
+            return "It is on the shore of a large lake, not of the sea.", topic
         if topic == "capital" and re.match(r"^(?:a |the )?capital(?: city)?$", claim):
-            return "It is the capital of its province or state, not of the country.", "capital"
+            return "It is the capital of its province or state, not of the country.", topic
         return "", topic
+
+
+def _options(claim: str) -> list[str]:
+    """The full claims of an "A or B" question about a place; empty if it is none."""
+    if not re.match(r"^(?:located|situated|in|on|found|more|part)\b", claim):
+        return []
+    if " or " not in claim or re.search(r"\b(?:such as|any|like|including)\b", claim):
+        return []
+    parts = re.split(
+        r"(?: ,)? or (?:is (?:it|CITY) |are |does it )?(?:rather |more |instead )?| , ", claim
+    )
+    tail = re.match(rf"^(?:in )?(?:the )?(?:{_SIDE}) (.+)$", parts[-1])
+    if tail:
+        parts = [
+            f"{part} {tail[1]}" if re.search(rf"\b(?:{_SIDE})$", part) else part for part in parts
+        ]
+    return [parts[0], *(_parallel(parts[0], part) for part in parts[1:])]
+
+
+def _as_asked(option: str, raw: str) -> str:
+    """The option with the capitals of the question, where it stands there word for word."""
+    said = option.replace("COUNTRY", "its country").strip(" ,")
+    found = re.search(rf"\b{re.escape(said)}\b", raw, re.IGNORECASE)
+    if found:
+        return found[0]
+    words = {word.lower(): word for word in re.findall(r"\w+", raw)}
+    return " ".join(words.get(word, word) for word in said.split())
 
 
 def _parallel(first: str, second: str) -> str:
     """`located in asia` and `europe` -> `located in europe`."""
     if re.match(r"^(?:located|situated|in|on|near|at|a |an |the capital|inland)\b", second.strip()):
-        return second if not second.startswith("the ") else second
+        return second
     lead = re.match(r"^((?:located |situated |found )?(?:in|on|near) (?:the )?)", first)
     return f"{lead[1]}{second}" if lead else second
 
@@ -210,6 +239,3 @@ def city_oracle(word: str) -> CityOracle:
         AriaError: `word` names no target city.
     """
     return CityOracle(find_city(word))
-
-
-__all__ = ["UNKNOWN", "CityOracle", "city_oracle", "is_place"]

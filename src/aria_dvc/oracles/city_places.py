@@ -28,7 +28,7 @@ _CUE_FIRST = re.compile(
 )
 _CUE_LAST = re.compile(rf"^(?:the )?(.+?) ({ADMIN}|{AREA})$")
 _CLOSED = re.compile(rf"^(?:{ADMIN})$")
-_DIRECTIONS = {
+DIRECTIONS = {
     "north": "n", "northern": "n", "northernmost": "n", "south": "s", "southern": "s",
     "southernmost": "s", "east": "e", "eastern": "e", "easternmost": "e", "west": "w",
     "western": "w", "westernmost": "w", "northeast": "ne", "northeastern": "ne",
@@ -38,7 +38,7 @@ _DIRECTIONS = {
     "north western": "nw", "south east": "se", "south eastern": "se", "south west": "sw",
     "south western": "sw", "upper": "n", "lower": "s",
 }  # fmt: skip
-_DIR = "|".join(sorted(_DIRECTIONS, key=len, reverse=True))
+_DIR = "|".join(sorted(DIRECTIONS, key=len, reverse=True))
 _PART = r"(?:part|region|half|side|area|section|end|portion|corner|tip|edge|parts|regions|coast)"
 _PART_OF = re.compile(
     rf"^(?:the |in )*(?:very |far )?({_DIR})(?:most)?(?: {_PART})?(?: region)? of (?:the )?(.+)$"
@@ -53,6 +53,9 @@ _BOXES = {  # south, west, north, east, in degrees
     "north america": (8.0, -165.0, 70.0, -53.0),
     "java": (-8.8, 105.1, -5.9, 114.6),
     "sumatra": (-6.0, 95.2, 5.6, 106.0),
+    "west java": (-7.8, 106.3, -5.9, 108.8),
+    "central java": (-8.2, 108.5, -6.3, 111.7),
+    "east java": (-8.8, 111.0, -6.7, 114.6),
     "honshu": (33.5, 130.9, 41.5, 142.0),
     "luzon": (12.5, 119.8, 18.7, 124.1),
     "california": (32.5, -124.4, 42.0, -114.1),
@@ -301,6 +304,9 @@ class Places:
             return direct
         if self.around.has(phrase) is None:
             return None
+        tail = re.match(r"^(.+?) ?(?:,|\bin\b|\bwithin\b)(?: the)? ([a-z ]+)$", phrase)
+        if tail and self._named(tail[2]) is not None:
+            return self.within(tail[1]) if self._named(tail[2]) else False
         nested = re.match(
             r"^(.+?) (?:,|in|of|which is|within|inside)(?: in)?(?: the)? (.+)$", phrase
         )
@@ -357,7 +363,7 @@ class Places:
         match = _PART_OF.match(phrase) or _PART_X.match(phrase)
         if not match:
             return NotImplemented
-        direction, scope = _DIRECTIONS[match[1]], re.sub(r"^the ", "", match[2])
+        direction, scope = DIRECTIONS[match[1]], re.sub(r"^the ", "", match[2])
         inside = self.within(scope) if scope not in self.country_names else True
         if not inside:
             return inside

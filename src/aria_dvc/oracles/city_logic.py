@@ -1,0 +1,46 @@
+"""Three-valued logic and numbers in words; None stands for what is not known."""
+
+from __future__ import annotations
+
+NUMBER = (
+    r"(?:about |around |approximately |roughly )?"
+    r"([\d.]+|one|two|three|four|five|six|seven|eight|nine|ten|half a|a|twenty|fifty|fifteen|twelve)"
+    r" ?(million|thousand|billion|hundred thousand)?"
+)
+"""Two groups: the number and its scale, as `number` takes them."""
+_WORD_NUMBERS = {
+    "one": 1, "a": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9, "ten": 10, "half a": 0.5, "twelve": 12, "fifteen": 15, "twenty": 20,
+    "fifty": 50,
+}  # fmt: skip
+_SCALES = {"million": 1.0, "thousand": 1e-3, "billion": 1e3, "hundred thousand": 0.1, None: 1e-6}
+
+
+def not_(value: bool | None) -> bool | None:
+    """Three-valued negation."""
+    return None if value is None else not value
+
+
+def any_of(values: list[bool | None]) -> bool | None:
+    """Three-valued "or" of at least one value."""
+    if any(values):
+        return True
+    return None if None in values or not values else False
+
+
+def all_of(values: list[bool | None]) -> bool | None:
+    """Three-valued "and" of at least one value."""
+    if any(value is False for value in values):
+        return False
+    return None if None in values or not values else True
+
+
+def between(value: float, low: float, high: float) -> bool | None:
+    """True below `low`, False above `high`, None in between."""
+    return True if value < low else False if value > high else None
+
+
+def number(digits: str, scale: str | None) -> float:
+    """A number in millions from its words or digits."""
+    value = _WORD_NUMBERS[digits] if digits in _WORD_NUMBERS else float(digits.strip(".") or 0)
+    return value * _SCALES[scale]
