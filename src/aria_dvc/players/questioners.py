@@ -57,14 +57,16 @@ QUESTIONERS: dict[str, Questioner] = {"narrowing": narrowing, "casual": casual}
 
 
 def candidates(match: GuessingMatch, remembered: int = MAX_QUESTIONS) -> list[str]:
-    """The targets that the last answers leave, in the order of the list; never empty."""
-    left = targets(match.game)
+    """The targets that the last answers leave, in the order of the list; never empty.
+
+    Wrong guesses are always remembered.
+    """
     asked = [text for role, text in match.lines if role == "agent"]
     given = [text for role, text in match.lines if role == "oracle"]
+    guessed = {target for question in asked for target in solved_targets(match.game, question)}
+    left = [target for target in targets(match.game) if target not in guessed]
     for question, heard in list(zip(asked, given, strict=False))[-remembered:]:
-        kept = [name for name in left if name not in solved_targets(match.game, question)]
-        kept = _agreeing(match.game, kept, question, heard)
-        left = kept or left
+        left = _agreeing(match.game, left, question, heard) or left
     return left
 
 
