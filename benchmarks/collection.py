@@ -44,7 +44,7 @@ def measure(args: argparse.Namespace, spec: str, in_flight: int, episodes: int) 
         in_flight=in_flight,
         temperature=args.temperature,
         top_p=0.95,
-        max_new_tokens=40,
+        max_new_tokens=args.max_new_tokens,
         max_reasks=2,
         deadline_s=900,
     )
@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("--endpoint", help="base_url of a server that serves the same model")
     parser.add_argument("--served-model", default="policy")
     parser.add_argument("--temperature", type=float, default=0.7)
+    parser.add_argument("--max-new-tokens", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="JSON file for the figures")

@@ -214,14 +214,14 @@ def exact_nucleus(logits: torch.Tensor, temperature: float, top_p: float) -> tor
 
 
 @pytest.mark.parametrize("top_p", [0.3, 0.9, 1.0])
-@pytest.mark.parametrize("width", [20, 1000])
+@pytest.mark.parametrize("width", [20, 1000, 3000])
 def test_draws_follow_the_cut_distribution(top_p, width):
     logits = torch.randn(width, generator=torch.Generator().manual_seed(0)) * 0.7
-    count = 20_000
+    count = 6_000
     uniform = ((torch.arange(count) + 0.5) / count).tolist()
     tokens = choose(logits.expand(count, -1), [1.3] * count, [top_p] * count, uniform)
     share = torch.bincount(tokens, minlength=width) / count
-    assert float((share - exact_nucleus(logits, 1.3, top_p)).abs().max()) < 2e-4
+    assert float((share - exact_nucleus(logits, 1.3, top_p)).abs().max()) < 4e-4
 
 
 def test_logprobs_of_chosen_tokens():

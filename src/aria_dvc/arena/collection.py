@@ -136,8 +136,8 @@ async def play_all(
     check_players(game, players)
     finished = from_journal(journal, assignments)
     table = _Table(game, players, settings, reward, journal, finished)
-    tally = Tally(len(assignments), len(finished))
-    with shown(title or game.name, tally):
+    tally = Tally(title or game.name, len(assignments), len(finished))
+    with shown(tally):
         await _run_tables(table, [a for a in assignments if a.episode_id not in finished], tally)
     return [finished[assignment.episode_id] for assignment in assignments]
 
@@ -218,7 +218,7 @@ async def _watch(table: _Table, tally: Tally) -> None:
     while True:
         await asyncio.sleep(pause)
         if not sys.stderr.isatty() and pause == PLAIN_INTERVAL_S:
-            print(f"{table.game.name}: {tally.line()}", file=sys.stderr, flush=True)
+            print(tally.line(), file=sys.stderr, flush=True)
         if tally.idle() > limit:
             raise AriaError(
                 f"no player has answered for {limit:.0f} s: see that servers answer, "

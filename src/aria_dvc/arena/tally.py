@@ -17,7 +17,8 @@ PLAIN_INTERVAL_S = 10.0
 class Tally:
     """Counts of one collection. Times are in seconds of a monotonic clock."""
 
-    def __init__(self, total: int, resumed: int) -> None:
+    def __init__(self, title: str, total: int, resumed: int) -> None:
+        self.title = title
         self.total = total
         self.resumed = resumed
         self.done = resumed
@@ -42,7 +43,7 @@ class Tally:
     def line(self) -> str:
         """One line of progress."""
         spent = max(time.monotonic() - self.started, 1e-9)
-        parts = [f"{self.done} of {self.total} episodes"]
+        parts = [f"{self.title}: {self.done} of {self.total} episodes"]
         if self.resumed:
             parts.append(f"{self.resumed} resumed")
         parts += [f"{kind}: {count}" for kind, count in self.failures.most_common(3)]
@@ -55,7 +56,7 @@ class Tally:
 
 
 @contextmanager
-def shown(title: str, tally: Tally) -> Iterator[None]:
+def shown(tally: Tally) -> Iterator[None]:
     """Show `tally` on standard error: a live line on a terminal, and one line at the end."""
     if sys.stderr.isatty():
         from rich.console import Console
@@ -63,7 +64,7 @@ def shown(title: str, tally: Tally) -> Iterator[None]:
 
         live = Live(
             console=Console(stderr=True),
-            get_renderable=lambda: f"{title}: {tally.line()}",
+            get_renderable=tally.line,
             refresh_per_second=2,
             transient=True,
         )
@@ -71,4 +72,4 @@ def shown(title: str, tally: Tally) -> Iterator[None]:
             yield
     else:
         yield
-    print(f"{title}: {tally.line()}", file=sys.stderr, flush=True)
+    print(tally.line(), file=sys.stderr, flush=True)

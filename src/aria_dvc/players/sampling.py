@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-CANDIDATES = 128  # sorted exactly first; only a row that needs more is sorted in full
+# Most probable tokens that are sorted first; only rows that need more go on to the next number.
+CANDIDATES = (128, 2048)
 
 
 @dataclass(frozen=True)
@@ -29,15 +30,15 @@ def choose(
     together reach `top_p` and renormalised; row i takes the token where the cumulative
     probability, from the most probable token down, passes uniform[i] in [0, 1).
     """
-    tokens = logits.argmax(dim=-1)
     drawn = [row for row, heat in enumerate(temperature) if heat > 0]
-    if not drawn:
+    if len(drawn) < len(temperature):
+        tokens = logits.argmax(dim=-1)
+        if drawn:
+            picked = [[values[row] for row in drawn] for values in (temperature, top_p, uniform)]
+            tokens[drawn] = choose(logits[drawn], *picked)
         return tokens
-    heat = logits.new_tensor([temperature[row] for row in drawn])[:, None]
-    target = logits.new_tensor([uniform[row] for row in drawn])
-    nucleus = logits.new_tensor([top_p[row] for row in drawn])
-    tokens[drawn] = _draw(logits[drawn] / heat, nucleus, target)
-    return tokens
+    heat = logits.new_tensor(temperature)[:, None]
+    return _draw(logits / heat, logits.new_tensor(top_p), logits.new_tensor(uniform))
 
 
 def token_logprobs(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
@@ -48,15 +49,21 @@ def token_logprobs(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 
 def _draw(scaled: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     total = scaled.logsumexp(dim=-1, keepdim=True)
-    best = scaled.topk(min(CANDIDATES, scaled.shape[-1]), dim=-1)
-    mass = (best.values - total).exp().cumsum(dim=-1)
-    tokens, found = _pick(best.indices, mass, top_p, uniform)
-    if not bool(found.all()):
-        rest = ~found
-        ordered = scaled[rest].sort(dim=-1, descending=True, stable=True)
-        mass = (ordered.values - total[rest]).exp().cumsum(dim=-1)
-        mass = mass / mass[:, -1:]
-        tokens[rest] = _pick(ordered.indices, mass, top_p[rest], uniform[rest])[0]
+    tokens = scaled.new_zeros(len(scaled), dtype=torch.long)
+    open_rows = torch.arange(len(scaled), device=scaled.device)
+    width = scaled.shape[-1]
+    for count in (*(c for c in CANDIDATES if c < width), width):
+        every = len(open_rows) == len(scaled)
+        rows = scaled if every else scaled[open_rows]
+        best = rows.topk(count, dim=-1)
+        mass = (best.values - total[open_rows]).exp().cumsum(dim=-1)
+        if count == width:
+            mass = mass / mass[:, -1:]
+        picked, found = _pick(best.indices, mass, top_p[open_rows], uniform[open_rows])
+        tokens[open_rows[found]] = picked[found]
+        open_rows = open_rows[~found]
+        if not len(open_rows):
+            break
     return tokens
 
 
@@ -68,5 +75,6 @@ def _pick(
     cut = torch.searchsorted(mass, top_p[:, None]).clamp(max=last)
     kept = torch.where(top_p[:, None] < 1, mass.gather(-1, cut), torch.ones_like(top_p)[:, None])
     place = torch.searchsorted(mass, uniform[:, None] * kept, right=True)
-    found = (place <= last) & ((mass[:, -1:] >= top_p[:, None]) | (top_p[:, None] >= 1))
+    enough = (mass[:, -1:] >= top_p[:, None]) | (top_p[:, None] >= 1)
+    found = (enough & (place <= last)) | (mass[:, -1:] == 1)
     return order.gather(-1, place.clamp(max=last))[:, 0], found[:, 0]
