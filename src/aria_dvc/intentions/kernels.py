@@ -157,9 +157,10 @@ def _resolve(s, parent, near, key, known, floor):
         if root != node:
             value, exact = min(value, floor[s]) * _SAFE, False
         seen = -1
-        for u in range(kept):
-            if near[s, u] == root:
-                seen = u
+        if root != node:  # what was active all the time cannot be what another one became
+            for u in range(kept):
+                if near[s, u] == root:
+                    seen = u
         if seen >= 0:
             key[s, seen] = min(key[s, seen], value)
             known[s, seen] = False
@@ -283,53 +284,53 @@ def reciprocal_pairs(active, node_of, slot, nearest, state):
 
 
 @njit(cache=True, nogil=True)
-def _bound_of(node, s, parent, near, key, floor, least):
-    """A lower bound of the distance from slot s to the root `node`, from the list of s."""
-    low = np.inf
+def _gather(s, side, least, parent, near, key, floor, nodes, low, count, place):
+    """Add the candidates of slot s to a union list; low[:, side] are their distance bounds."""
     for t in range(near.shape[1]):
-        if near[s, t] >= 0 and _root(parent, near[s, t]) == node:
-            value = key[s, t] if near[s, t] == node else min(key[s, t], floor[s])
-            low = min(low, value)
-    if low == np.inf:
-        low = floor[s]
-    return max(low * _SAFE, least)
+        if near[s, t] < 0:
+            continue
+        node = _root(parent, near[s, t])
+        value = key[s, t] if node == near[s, t] else min(key[s, t], floor[s])
+        value = max(value * _SAFE, least)
+        u = place[node]
+        if u < 0:
+            u = count
+            place[node], nodes[u], low[u, 0], low[u, 1] = u, node, -1.0, -1.0
+            count += 1
+        low[u, side] = value if low[u, side] < 0.0 else min(low[u, side], value)
+    return count
 
 
 @njit(cache=True, nogil=True)
-def _inherit(a, b, height, node_a, node_b, parent, slot, size, near, key, floor, out, out_key):
+def _inherit(a, b, height, parent, slot, size, near, key, floor, union, out, out_key):
     """Candidates of the union of slots a and b from their lists; returns the union's floor.
 
     The Lance-Williams recurrence is increasing in both distances, so lower bounds of the parts
     give a lower bound of the whole; for a cluster in neither list it is monotone in that cluster's
     size, so its two ends bound it.
     """
+    nodes, low, place = union
     out[:], out_key[:] = -1, np.inf
     floor_a, floor_b = max(floor[a] * _SAFE, height), max(floor[b] * _SAFE, height)
     both = size[a] + size[b]
     small = ((size[a] + 1) * floor_a + (size[b] + 1) * floor_b - height) / (both + 1)
     lowest = min(small, floor_a + floor_b - height) * _SAFE
-    q = near.shape[1]
-    for part in range(2):
-        source = a if part == 0 else b
-        for t in range(q):
-            if near[source, t] < 0:
-                continue
-            node = _root(parent, near[source, t])
-            seen = node in (node_a, node_b)
-            for u in range(q):
-                seen = seen or out[u] == node
-            if seen:
-                continue
-            low_a = _bound_of(node, a, parent, near, key, floor, height)
-            low_b = _bound_of(node, b, parent, near, key, floor, height)
-            other = size[slot[node]]
-            value = (size[a] + other) * low_a + (size[b] + other) * low_b - other * height
-            value = value / (both + other) * _SAFE
-            if value < out_key[q - 1]:
-                lowest = min(lowest, out_key[q - 1])
-                _insert(out, out_key, node, value)
-            else:
-                lowest = min(lowest, value)
+    count = _gather(a, 0, height, parent, near, key, floor, nodes, low, 0, place)
+    count = _gather(b, 1, height, parent, near, key, floor, nodes, low, count, place)
+    for u in range(count):
+        place[nodes[u]] = -1
+        s = slot[nodes[u]]
+        if s in (a, b):
+            continue
+        low_a = floor_a if low[u, 0] < 0.0 else low[u, 0]
+        low_b = floor_b if low[u, 1] < 0.0 else low[u, 1]
+        value = (size[a] + size[s]) * low_a + (size[b] + size[s]) * low_b - size[s] * height
+        value = value / (both + size[s]) * _SAFE
+        if value < out_key[-1]:
+            lowest = min(lowest, out_key[-1])
+            _insert(out, out_key, nodes[u], value)
+        else:
+            lowest = min(lowest, value)
     return lowest
 
 
@@ -367,12 +368,13 @@ def set_all_coarse(active, centre, size, coarse, norm, inverse, frame):
 
 @njit(cache=True, nogil=True)
 def merge_pairs(
-    pairs, active, next_node, parent, slot, first, node_of, rows, frame, merges, heights
+    pairs, active, next_node, parent, slot, first, node_of, rows, frame, place, merges, heights
 ):
     """Merge each pair of nodes; returns (active clusters, next free node, whether one was tied)."""
     centre, coarse, size, norm, inverse, near, key, known, floor, _, reach, state, ties = rows
     out = np.empty(near.shape[1], np.int32)
     out_key = np.empty(near.shape[1], np.float64)
+    union = (np.empty(2 * out.size, np.int32), np.empty((2 * out.size, 2)), place)
     leaves = merges.shape[0] + 1
     tied = False
     for p in range(pairs.shape[0]):
@@ -381,7 +383,7 @@ def merge_pairs(
         height = reach[a]
         tied = tied or ties[a] or ties[b]
         floor_new = _inherit(
-            a, b, height, node_a, node_b, parent, slot, size, near, key, floor, out, out_key
+            a, b, height, parent, slot, size, near, key, floor, union, out, out_key
         )
         both = size[a] + size[b]
         heights[next_node - leaves] = size[a] * size[b] / both * _squared(centre[a], centre[b])

@@ -40,7 +40,7 @@ import numpy as np
 from aria_dvc.intentions import kernels
 from aria_dvc.intentions.workers import Workers, rounds_of_pairs, workers
 
-CANDIDATES = 32
+CANDIDATES = 48
 BLOCK = 1024
 _RANGES = 4
 _HARD = 32
@@ -82,6 +82,7 @@ class _State:
         self.slot = np.arange(2 * m, dtype=np.int32)
         self.first = np.arange(2 * m, dtype=np.int32)
         self.node_of = np.arange(m, dtype=np.int32)
+        self.place = np.full(2 * m, -1, np.int32)
         self.merges = np.empty((m - 1, 2), np.int32)
         self.heights = np.empty(m - 1)
         kernels.set_all_coarse(
@@ -221,7 +222,7 @@ def _merge(state: _State) -> int:
     )
     state.active, state.next_node, tied = kernels.merge_pairs(
         *(pairs, state.active, state.next_node, state.parent, state.slot, state.first),
-        *(state.node_of, state.rows, state.frame, state.merges, state.heights),
+        *(state.node_of, state.rows, state.frame, state.place, state.merges, state.heights),
     )
     state.tied = state.tied or bool(tied)
     return len(pairs)
