@@ -4,6 +4,8 @@
 never contain the city's name; what the tables do not cover is answered with `UNKNOWN`.
 """
 
+# ruff: noqa: E501 - one pattern a line reads best
+
 from __future__ import annotations
 
 import re

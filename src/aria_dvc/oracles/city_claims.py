@@ -4,6 +4,8 @@
 "known for its beaches") and returns True, False, or None where that is not known.
 """
 
+# ruff: noqa: E501 - one pattern a line reads best
+
 from __future__ import annotations
 
 import re
@@ -37,7 +39,7 @@ _ORDINALS = {
 _DIR = r"(?:north|south|east|west|central|northeast|northwest|southeast|southwest)(?:ern)?(?:most)?"
 
 _JOINED = re.compile(
-    r"^(.+?)(?: ,)? (and|or) (?:is|are|was|does|do|has) (?:it|CITY|there)(?: also)? (.+)$"
+    r"^(.+?)(?: ,)? (and|or) (?:is|are|was|does|do|has) (?:(?:it|CITY|there) )?(?:also )?(?!not\b)(.+)$"
 )
 _FINAL = frozenset({"in", "capital", "population", "coast", "hemisphere", "rank"})
 """Topics whose rules understand the whole claim: unknown there is unknown everywhere."""

@@ -1,5 +1,7 @@
 """Claims about the country of one city: borders, faith, language, government, past rulers."""
 
+# ruff: noqa: E501 - one pattern a line reads best
+
 from __future__ import annotations
 
 import re

@@ -11,9 +11,12 @@ COAST_SIDES: dict[str, str] = {
     "Izmir": "w", "St Petersburg": "nw w", "Alexandria": "n", "Casablanca": "w nw",
     "Abidjan": "s se", "Rio de Janeiro": "se e", "Salvador": "e ne", "Fortaleza": "ne n",
     "Lima": "w", "Havanna": "n nw", "New York": "e ne", "Los Angeles": "w sw", "Sydney": "e se",
+    "Guangzhou": "s se", "Taipei": "n", "Calcutta": "e", "Medan": "ne e", "Bangkok": "s",
+    "Yangon": "s", "Ho Chi Minh City": "s se", "Rome": "w", "Guayaquil": "w", "Caracas": "n",
+    "Buenos Aires": "e", "Houston": "s se",
 }  # fmt: skip
-"""On which coasts of its country, island or continent a city lies; rotated by a quarter or more
-from all of them is false, the rest is debatable."""
+"""On which coasts of its country, island or continent a city lies or nearly lies; a quarter turn
+or more from all of them is false, the rest is debatable."""
 MINOR_RIVERS = {
     "Tehran", "Bangalore", "Mexico City", "Mashhad", "Zibo", "Addis Ababa", "Brasilia", "Ankara",
     "Belo Horizonte", "Bandung", "Bogor", "Malang", "Sukabumi", "Faisalabad", "Quezon City",

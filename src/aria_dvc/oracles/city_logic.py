@@ -4,7 +4,8 @@ from __future__ import annotations
 
 NUMBER = (
     r"(?:about |around |approximately |roughly )?"
-    r"([\d.]+|one|two|three|four|five|six|seven|eight|nine|ten|half a|a|twenty|fifty|fifteen|twelve)"
+    r"([\d.]+|one|two|three|four|five|six|seven|eight|nine|ten|half a|a|twenty|fifty|fifteen|"
+    r"twelve)"
     r" ?(million|thousand|billion|hundred thousand)?"
 )
 """Two groups: the number and its scale, as `number` takes them."""

@@ -1,5 +1,7 @@
 """Open questions about a city ("What language do people speak?"): short answers from the tables."""
 
+# ruff: noqa: E501 - one pattern a line reads best
+
 from __future__ import annotations
 
 import re
@@ -7,14 +9,11 @@ from collections.abc import Callable
 
 from aria_dvc.oracles.city_claims import Claims
 from aria_dvc.oracles.city_topics import kinds
+from aria_dvc.oracles.text import fold
 
-_METRO_NOTE = "buses, taxis and a metro"
 _ASKS_NAME = re.compile(
-    r"\b(?:name of (?:CITY|the city|it)|CITYs? name|CITY called|which city|what city|name CITY|what is CITY|"
+    r"\b(?:name of (?:CITY|the city|it)|CITYs? name|CITY called|which city|what city|name CITY|what is CITY$|"
     r"where exactly is CITY|letters?|spell|start with|begins? with)\b"
-)
-_NAMED = re.compile(
-    r"^(?:what|which) (?:is|are|was|s) (?:the )?(?:name|names)? ?(?:of )?(?:the |a |an |any |some )?(.+)$"
 )
 _QUALITY = (
     r"(?:(?:most|more|very|well|world|worlds|largest|biggest|main|major|famous|popular|iconic|known|"
@@ -28,6 +27,25 @@ _PLACE_TAIL = (
     r"(?: (?:in|of|near|within|at|from|located in|that is located in|found in|running through|flowing through|closest to|nearest to|"
     r"that is in|there is in|you have in|that you have in|for|around|through)(?: the)?(?: CITY| it| city| area| heart of CITY| center of CITY)*)?"
     r"(?: (?:called|is called))?$"
+)
+
+
+_DETAIL = re.compile(
+    r"\b(?:level of|percentage|average|distance|how (?:far|long|much)|annual (?:rain|snow)fall|"
+    r"difference|relation|compared?|time ?zone|dialect|accent|slang|greeting|population density|"
+    r"densely|nightlife|zip code|area code|calling code|mayor|education(?:al)? system|(?:music|film|food|art|literature|jazz|sports|historical) (?:festival|event)|"
+    r"capital of (?:the |its )?(?:province|state|region))\b"
+)
+"""Details that the tables do not hold."""
+_ONE_NAME = re.compile(r"\b(?:name|names) of (?:the|a|an|one|that)\b")
+_NAMED_TOPICS = frozenset(
+    {"country_capital", "where", "language", "currency", "cuisine", "festival", "sports", "waters",
+     "mountains", "border", "continent", "known", "religion", "clothing"}
+)  # fmt: skip
+"""Topics whose answer fits "what is the name of the ...": one outstanding thing each."""
+_SIGHTS_LEFT_OUT = frozenset(
+    "river street university airport stadium mall hill lake lagoon metro zoo hotel cemetery "
+    "hospital district neighbourhood market station island mountain volcano studio library".split()
 )
 
 
@@ -45,16 +63,15 @@ class OpenAnswers:
         """Text and topic; the text is empty if the question is not understood."""
         if _ASKS_NAME.search(text):
             return "I cannot say the name.", "name"
-        if re.search(r"\b(?:you|your) (?:favou?rite|personally|opinion|family|age)\b", text):
-            text = re.sub(r"\b(?:your )?favou?rite\b", "", text)
         named = self._named_sight(text)
         if named:
             return named, "sight"
+        if _DETAIL.search(text):
+            return "", "detail"
+        one = _ONE_NAME.search(text) is not None
         for topic, pattern, say in self.slots:
             if pattern.search(text):
-                said = say()
-                if said:
-                    return said, topic
+                return ("" if one and topic not in _NAMED_TOPICS else say()), topic
         return "", "open"
 
     def _named_sight(self, text: str) -> str:
@@ -72,7 +89,7 @@ class OpenAnswers:
         rest = re.sub(rf"^{_QUALITY}", "", rest + " ").strip()
         kind = rest if rest in kinds() else rest.removesuffix("s")
         if kind == "river" and self.facts.rivers.sure and "river" not in self.facts.sights:
-            return f"It is the {sorted(self.facts.rivers.sure)[0].title()}."
+            return self._waters()
         sight = self.claims.topics.sight(kind) if kind in kinds() else None
         return f"One that is well known is {_dotless(sight)}." if sight else ""
 
@@ -82,25 +99,23 @@ class OpenAnswers:
         say = self.facts.say
         return [
             ("elevation", r"altitude|elevation|height above sea level|high above sea level", self._elevation),
-            ("time", r"time ?zone", lambda: ""),
             ("currency", r"currency|money (?:is )?used", lambda: f"People pay in {say('currency')}."),
             ("country_capital", r"capital(?: city)? of (?:COUNTRY|your country)", self._country_capital),
-            ("capital", r"capital of (?:the |its )?(?:province|state|region)", lambda: ""),
             ("where", r"(?:which|what) (?:country|nation)|country (?:is|of)|name of COUNTRY|COUNTRYs name|what is COUNTRY$|in which country", self._country),
             ("continent", r"continent|(?:which|what) (?:part|region|area) of the world|hemisphere", self._continent),
-            ("where", r"geographical? (?:location|position)|where is (?:it|CITY)|location of CITY|(?:what|which) (?:part|region|area|side) of (?:COUNTRY|the country)|proximity (?:of CITY )?to|situated|which (?:region|state|province)|what (?:region|state|province)|located", self._where),
+            ("where", r"geographical? (?:location|position)|where is (?:it|CITY)|location of CITY|(?:what|which) (?:part|region|area|side) of (?:COUNTRY|the country)|proximity (?:of CITY )?to|where (?:exactly )?in|(?:which|what) (?:region|state|province)", self._where),
             ("border", r"border(?:s|ing)?|neighbou?r(?:s|ing)", self._borders),
+            ("language", r"official languages?", self._official_language),
             ("language", r"languages?(?:s)?|mother tongue|speak|spoken", self._language),
-            ("dialect", r"dialect|accent|slang|greeting", lambda: ""),
-            ("population_density", r"population density|densely", lambda: ""),
             ("population", r"populations?|how many people|inhabitants|how (?:big|large|populous) is CITY|size of CITY|CITY size", self._population),
             ("climate", r"climate|weather|temperatures?|seasons?|rainfall|winters?|summers?|snow", lambda: f"The climate is {say('climate')}."),
-            ("religion", r"religions?|faith|religious (?:beliefs?|affiliation|group|composition|demographics)|worship", lambda: f"It is mostly {say('religion')}."),
-            ("cuisine", r"cuisines?|dish(?:es)?|foods?|eat|delicac(?:y|ies)|culinary|meals?|snacks?|street food|specialt(?:y|ies)|ingredients?|desserts?|drinks?|beverages?", lambda: f"Typical dishes are {say('cuisine')}." if not re.search("drink", "") else ""),
+            ("religion", r"religions?|faith|religious (?:beliefs?|affiliation|group|composition|demographics)|worship", lambda: f"Mostly {say('religion')}."),
+            ("cuisine", r"cuisines?|dish(?:es)?|foods?|eat|delicac(?:y|ies)|culinary|meals?|snacks?|street food|specialt(?:y|ies)", lambda: f"Typical dishes are {say('cuisine')}."),
             ("nickname", r"nickname|known as|referred to|called the|moniker|slogan", self._nickname),
             ("transport", r"transport(?:ation)?|get around|commute|traffic", self._transport),
             ("clothing", r"clothing|clothes|dress|attire|costume|garments?|wear", lambda: f"A traditional dress is {say('dress')}." if say("dress") else ""),
-            ("festival", r"festivals?|celebrations?|celebrated?|holidays?|events?|carnival|parade", lambda: f"Well known are {say('festival') or say('festivals')}."),
+            ("history", r"historical (?:events?|moments?)|historical figures? or events?", lambda: f"In its history, {say('history')}."),
+            ("festival", r"festivals?|celebrations?|celebrated?|holidays?|cultural events?|annual events?|carnival|parade", lambda: f"Well known are {say('festival') or say('festivals')}."),
             ("music", r"music|dance|song|instrument|performing art|art forms?", lambda: f"It is known for {say('music')}." if say("music") else ""),
             ("sports", r"sports? teams?|football (?:club|team)s?|soccer (?:club|team)s?|teams?", lambda: f"Well-known teams are {say('team')}." if self.facts.text.get("team") else ""),
             ("sports", r"sports?", lambda: f"Popular sports are {say('sport')}."),
@@ -108,19 +123,21 @@ class OpenAnswers:
             ("history", r"histor(?:y|ical (?:significance|events?|importance|background|facts?))|founded|established|how old|historically|significance of CITY|past", lambda: f"In its history, {say('history')}."),
             ("government", r"government|political (?:system|structure|situation|status|climate)|governed|ruled|politics", lambda: f"It belongs to {_article(say('government'))}."),
             ("economy", r"industr(?:y|ies)|econom(?:y|ic|ies)|jobs?|businesses|exports?|manufactur\w+|produced?|products?|companies|sectors?|livelihood|occupation", lambda: f"Its economy rests on {say('economy')}."),
-            ("university", r"universit(?:y|ies)|education(?:al)?|colleges?|schools?", self._university),
-            ("sights", r"landmarks?|attractions?|monuments?|sights?|places to (?:visit|see)|historic(?:al)? (?:sites?|places|buildings?|structures?)|tourist (?:sites?|spots?|destinations?)|things to (?:do|see)|visit|architectur\w+|buildings?|structures?|cultural (?:heritage|sites?|attractions?)|heritage sites?", self._sights),
+            ("university", r"universit(?:y|ies)|educational institutions?|colleges?|schools?", lambda: self._sight("university")),
+            ("mountains", r"mountains?(?: ranges?)?|hills?|volcano(?:es)?|natural (?:features?|landmarks?|attractions?|wonders?)|geograph\w+|terrain|landscape|scenery", self._terrain),
+            ("waters", r"rivers?|bod(?:y|ies) of water|lakes?|waterways?", self._waters),
             ("museum", r"museums?|galler(?:y|ies)", lambda: self._sight("museum")),
             ("park", r"parks?|gardens?|green spaces?", lambda: self._sight("park")),
             ("market", r"markets?|shopping|malls?|bazaars?", lambda: self._sight("market")),
+            ("sights", r"landmarks?|attractions?|monuments?|sights?|places to (?:visit|see)|historic(?:al)? (?:sites?|places|buildings?|structures?)|tourist (?:sites?|spots?|destinations?)|things to (?:do|see)|buildings?|structures?|cultural (?:heritage|sites?|attractions?)|heritage sites?", self._sights),
             ("stadium", r"stadiums?", lambda: self._sight("stadium")),
-            ("waters", r"rivers?|bod(?:y|ies) of water|lakes?|water", self._waters),
-            ("mountains", r"mountains?|hills?|volcano(?:es)?|natural (?:features?|landmarks?|attractions?|wonders?)|geograph\w+|terrain|landscape|scenery", self._terrain),
             ("airport", r"airports?", lambda: self._sight("airport")),
             ("zoo", r"zoos?", lambda: self._sight("zoo")),
-            ("nightlife", r"nightlife", lambda: ""),
-            ("known", r"known for|famous for|special about|unique (?:about|feature)|most famous|best known|stand out|characteristics?|describe CITY|about CITY$|reputation|culture|cultural", lambda: f"It is known for {say('known')}."),
+            ("known", r"(?:what|which)(?: else)? (?:is|makes|does|things? is|features? is) CITY|describe CITY|about CITY$|culture (?:of|in|like)", lambda: f"It is known for {say('known')}."),
         ]  # fmt: skip
+
+    def _leaks(self, text: str) -> bool:
+        return any(name in fold(text) for name in self.facts.city.names)
 
     def _sight(self, kind: str) -> str:
         sight = self.claims.topics.sight(kind)
@@ -173,6 +190,9 @@ class OpenAnswers:
             else "Its country has no land border."
         )
 
+    def _official_language(self) -> str:
+        return f"Officially {self.facts.country.languages[0]}."
+
     def _language(self) -> str:
         languages = self.facts.languages
         rest = f", besides {' and '.join(languages[1:3])}" if len(languages) > 1 else ""
@@ -193,33 +213,16 @@ class OpenAnswers:
             return ""
         return f"People get around by {'metro, bus and car' if metro else 'bus, car and taxi'}."
 
-    def _university(self) -> str:
-        return self._sight("university")
-
     def _sights(self) -> str:
-        wanted = (
-            "tower",
-            "palace",
-            "temple",
-            "mosque",
-            "cathedral",
-            "monument",
-            "building",
-            "museum",
-            "square",
-            "bridge",
-            "park",
-            "fort",
-            "garden",
-        )
-        names = [self.facts.sights[kind] for kind in wanted if kind in self.facts.sights]
-        names = [name for name in dict.fromkeys(names)][:3]
+        names = [name for kind, name in self.facts.sights.items() if kind not in _SIGHTS_LEFT_OUT]
+        names = list(dict.fromkeys(name for name in names if not self._leaks(name)))[:3]
         return f"Well-known sights are {', '.join(map(_dotless, names))}." if names else ""
 
     def _waters(self) -> str:
         if self.facts.rivers.sure:
-            longest = max(self.facts.rivers.sure, key=len)
-            return f"Nearby water: the {longest.title()}."
+            names = [name for name in self.facts.rivers.sure if not self._leaks(name)]
+            longest = max(sorted(names), key=len, default="")
+            return f"Nearby water: the {longest.title()}." if longest else ""
         return "It lies by the sea." if self.facts.coast == "yes" else ""
 
     def _terrain(self) -> str:

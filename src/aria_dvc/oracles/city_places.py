@@ -27,6 +27,7 @@ _CUE_FIRST = re.compile(
     rf"^(?:the )?(?:[a-z]+ )?({ADMIN}|{AREA}) (?:of|called|known as) (?:the )?(.+)$"
 )
 _CUE_LAST = re.compile(rf"^(?:the )?(.+?) ({ADMIN}|{AREA})$")
+_CUE = re.compile(rf"^(?:{ADMIN}|{AREA})$")
 _CLOSED = re.compile(rf"^(?:{ADMIN})$")
 DIRECTIONS = {
     "north": "n", "northern": "n", "northernmost": "n", "south": "s", "southern": "s",
@@ -112,7 +113,8 @@ irrawaddy delta|irrawaddy delta region|shan state|mandalay region|wallachia|tran
 moldova|dobrogea|dobruja|banat|oltenia|muntenia|bucovina|crimea|donbas|galicia|western ukraine|
 eastern ukraine|central ukraine|bavaria|saxony|hesse|brandenburg|prussia|rhineland|ruhr|
 west germany|east germany|former east germany|former west germany|catalonia|andalusia|castile|
-castilla y leon|castile and leon|castilla la mancha|castile la mancha|aragon|valencia|basque country|
+castilla y leon|castile and leon|castilla la mancha|castile la mancha|aragon|valencia|
+basque country|
 asturias|navarre|murcia|extremadura|cantabria|la rioja|canary islands|balearic islands|tuscany|
 lombardy|sicily|sardinia|veneto|piedmont|campania|apulia|umbria|calabria|liguria|emilia romagna|
 normandy|brittany|provence|alsace|burgundy|brittany region|french riviera|aquitaine|occitanie|
@@ -130,7 +132,8 @@ azuay|esmeraldas|zulia|carabobo|lara|merida|tachira|orinoco|pampas|cuyo|mesopota
 yucatan|yucatan peninsula|baja california|oaxaca|chiapas|veracruz|puebla|guerrero|nuevo leon|
 khorasan|fars|isfahan|azerbaijan region|kurdistan|iraqi kurdistan|kurdistan region|aegean region|
 marmara region|black sea region|mediterranean region of turkey|southeastern anatolia|
-eastern anatolia|central anatolia|thrace|cappadocia|amhara|tigray|oromia|amhara region|tigray region|
+eastern anatolia|central anatolia|thrace|cappadocia|amhara|tigray|oromia|amhara region|
+tigray region|
 katanga|kasai|kivu|north kivu|south kivu|bas congo|equateur|jeju|jeju island|gangwon|gyeonggi|
 gyeonggi province|chungcheong|jeolla|jeju province|gyeongsang|honam|yeongnam|hwanghae|hamgyong|
 fergana valley|bukhara region|samarkand region|khorezm|iberian|former soviet union|soviet union|
@@ -191,7 +194,8 @@ kunlun mountains|qinling mountains|western ghats|eastern ghats|vindhya range|ara
 aravalli hills|satpura|great dividing range|blue mountains|ethiopian highlands|simien mountains|
 drakensberg|rwenzori mountains|virunga mountains|mount everest|mount fuji|mount kilimanjaro|
 mount kenya|mount ararat|mount vesuvius|vesuvius|mount etna|mount elbrus|mount damavand|damavand|
-mount bromo|bromo|mount semeru|mount merapi|merapi|mount agung|mount rinjani|mount krakatoa|krakatoa|
+mount bromo|bromo|mount semeru|mount merapi|merapi|mount agung|mount rinjani|mount krakatoa|
+krakatoa|
 mount salak|mount gede|tangkuban perahu|mount sinabung|mount pinatubo|mayon volcano|taal volcano|
 popocatepetl|cotopaxi|chimborazo|pichincha volcano|aconcagua|mount olympus|mount sinai|mount tai|
 mount hua|mount emei|mount lu|huangshan|yellow mountain|yellow mountains|mount song|
@@ -313,7 +317,11 @@ class Places:
         part = self._part(phrase)
         if part is not NotImplemented:
             return part
-        if nested and (is_place(nested[2]) or nested[2] in self.country_names):
+        if (
+            nested
+            and not _CUE.match(nested[1])
+            and (is_place(nested[2]) or nested[2] in self.country_names)
+        ):
             outer, inner = self._named(nested[2]), self.within(nested[1])
             return False if outer is False else inner if outer else None
         return self._cued(phrase)

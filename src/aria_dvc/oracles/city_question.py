@@ -25,8 +25,8 @@ _REWRITES = [
     for pattern, replacement in (
         (r"\byour (?:home ?)?country of origin\b", "COUNTRY"),
         (
-            r"\b(?:the|its|your|this|that|which)(?: same| home)? country(?: (?:that |which |where )?"
-            r"(?:CITY|it|your city|your hometown|this city|the city|you)(?: (?:is|are|come|lies|"
+            r"\b(?:the|its|your|this|that|which)(?: same| home)? country(?: "
+            r"(?:that |which |where )?"(?:CITY|it|your city|your hometown|this city|the city|you)(?: (?:is|are|come|lies|"
             r"live))?(?: (?:located|situated|found))?(?: (?:in|from))?)\b",
             "COUNTRY",
         ),
@@ -82,8 +82,8 @@ _ASK_IF = re.compile(
     r"could it be(?: that)?|may i ask (?:if|whether)) (?!in\b|on\b|an?\b)"
 )
 _CLAUSE = re.compile(
-    r"^(?P<subject>CITY|it|there|COUNTRY|this|that) (?P<verb>is|are|was|were|has|have|had|does|lies)\b ?"
-    r"(?P<rest>.*)$"
+    r"^(?P<subject>CITY|it|there|COUNTRY|this|that) (?P<verb>is|are|was|were|has|have|had|does|"
+    r"lies)\b ?(?P<rest>.*)$"
 )
 
 

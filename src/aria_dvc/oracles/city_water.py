@@ -36,7 +36,7 @@ class WaterClaims:
             return inside and None
         asked = DIRECTIONS[re.sub("(?:ern)?most$", "", direction)]
         if asked in sides:
-            return True
+            return True if self.facts.coast == "yes" else None
         if asked == "c":
             return None
         turns = [abs(_ROUND.index(asked) - _ROUND.index(side)) for side in sides]
