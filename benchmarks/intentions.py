@@ -318,7 +318,7 @@ def bench_million(quick: bool) -> None:
     run = apart(own_ward, n, 384, "overlapping", 0.0, limit)
     print(f"\nNear-exact Ward, n = {n}, d = 384   [target: 180 s, 6 GB]")
     print(f"  {run}, {run.peak / MB + n * 384 * 4 / MB:.0f} MB with the input", flush=True)
-    n = 4096 if quick else 16_384
+    n = 8192 if quick else 16_384
     print(f"near-exact against exact, n = {n}   [target: inertia 1 %, Rand 0.99 where separated]")
     for kind in KINDS:
         rows = apart(near_exact_quality, n, 384, kind, n // 4)
