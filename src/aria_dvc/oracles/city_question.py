@@ -26,8 +26,8 @@ _REWRITES = [
         (r"\byour (?:home ?)?country of origin\b", "COUNTRY"),
         (
             r"\b(?:the|its|your|this|that|which)(?: same| home)? country(?: "
-            r"(?:that |which |where )?"(?:CITY|it|your city|your hometown|this city|the city|you)(?: (?:is|are|come|lies|"
-            r"live))?(?: (?:located|situated|found))?(?: (?:in|from))?)\b",
+            r"(?:that |which |where )?(?:CITY|it|your city|your hometown|this city|the city|you)"
+            r"(?: (?:is|are|come|lies|live))?(?: (?:located|situated|found))?(?: (?:in|from))?)\b",
             "COUNTRY",
         ),
         (r"\b(?:the|its|your|this|that)(?: home)? (?:country|nation)s?\b(?! side|side)", "COUNTRY"),
