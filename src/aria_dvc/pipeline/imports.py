@@ -13,13 +13,15 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from aria_dvc.credit.methods.registry import METHODS
+from aria_dvc.records.names import PLAYABLE
 
 PACKAGE = "aria_dvc"
 # Imported by name at run time, so not seen in the syntax tree.
 BY_NAME = {
+    "aria_dvc.games.registry": [f"aria_dvc.games.{game}" for game in PLAYABLE],
     "aria_dvc.credit.methods.registry": [
         f"aria_dvc.credit.methods.{module}" for module, _ in METHODS.values()
-    ]
+    ],
 }
 
 

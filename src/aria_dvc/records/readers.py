@@ -163,17 +163,19 @@ def _check(episode: Episode, need_rewards: bool) -> None:
                 f"utterance {position} ({utterance.role}) has no text: "
                 "give a non-empty string or remove the entry"
             )
+    bounded = episode.info.get("reward_rule") != "utility"
     for role, reward in episode.rewards.items():
-        _check_reward(role, reward)
+        _check_reward(role, reward, bounded)
     if need_rewards and not episode.rewards:
         raise _BadEntry("no reward: give a final reward for at least one role")
 
 
-def _check_reward(role: str, reward: Any) -> None:
+def _check_reward(role: str, reward: Any, bounded: bool) -> None:
+    """Final rewards lie in [0, 1]; only a utility recorded as such may be any finite number."""
     number = isinstance(reward, int | float) and not isinstance(reward, bool)
     if not number or not math.isfinite(reward):
         raise _BadEntry(f"reward of {role} is {reward!r}: a finite number is needed")
-    if not 0.0 <= reward <= 1.0:
+    if bounded and not 0.0 <= reward <= 1.0:
         raise _BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")
 
 
