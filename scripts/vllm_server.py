@@ -57,11 +57,13 @@ def start(folder: Path, model: Path, port: int, adapters: list[str]) -> str:
     """Start the server and wait until it answers; returns its base_url.
 
     Raises:
-        SystemExit: it is not installed, ends at once, or does not answer in time.
+        SystemExit: server or model are missing, it ends at once, or does not answer in time.
     """
     python = folder / "bin" / "python"
     if not python.exists():
         sys.exit(f"{python} is missing: run `python scripts/vllm_server.py install` first")
+    if not (model / "config.json").exists():
+        sys.exit(f"{model} holds no model: run `dvc repro base_model` or give another --model")
     base_url = f"http://127.0.0.1:{port}/v1"
     if _answers(base_url):
         sys.exit(f"something answers at {base_url} already: stop it or choose another --port")
@@ -94,9 +96,7 @@ def stop() -> None:
         return
     group = int(record.read_text())
     ends = time.monotonic() + STOP_S
-    sign = signal.SIGTERM
-    while _signal(group, sign):
-        sign = signal.SIGKILL if time.monotonic() > ends else signal.Signals(signal.SIGTERM)
+    while _signal(group, signal.SIGKILL if time.monotonic() > ends else signal.SIGTERM):
         time.sleep(0.5)
     record.unlink()
 

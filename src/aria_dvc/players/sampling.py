@@ -37,8 +37,10 @@ def choose(
             picked = [[values[row] for row in drawn] for values in (temperature, top_p, uniform)]
             tokens[drawn] = choose(logits[drawn], *picked)
         return tokens
-    heat = logits.new_tensor(temperature)[:, None]
-    return _draw(logits / heat, logits.new_tensor(top_p), logits.new_tensor(uniform))
+    # Large temporaries cost more than the arithmetic, so all of it happens in one.
+    weights = logits - logits.amax(dim=-1, keepdim=True)
+    weights.div_(logits.new_tensor(temperature)[:, None]).exp_()
+    return _draw(weights, logits.new_tensor(top_p), logits.new_tensor(uniform))
 
 
 def token_logprobs(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
@@ -47,22 +49,21 @@ def token_logprobs(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     return picked - logits.logsumexp(dim=-1)
 
 
-def _draw(scaled: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-    total = scaled.logsumexp(dim=-1, keepdim=True)
-    tokens = scaled.new_zeros(len(scaled), dtype=torch.long)
-    open_rows = torch.arange(len(scaled), device=scaled.device)
-    width = scaled.shape[-1]
+def _draw(weights: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    """Tokens (n,) drawn from unnormalised probabilities (n, vocabulary)."""
+    total = weights.sum(dim=-1, keepdim=True)
+    tokens = torch.zeros(len(weights), dtype=torch.long, device=weights.device)
+    left = torch.arange(len(weights), device=weights.device)
+    width = weights.shape[-1]
     for count in (*(c for c in CANDIDATES if c < width), width):
-        every = len(open_rows) == len(scaled)
-        rows = scaled if every else scaled[open_rows]
+        rows = weights if len(left) == len(weights) else weights[left]
         best = rows.topk(count, dim=-1)
-        mass = (best.values - total[open_rows]).exp().cumsum(dim=-1)
-        if count == width:
-            mass = mass / mass[:, -1:]
-        picked, found = _pick(best.indices, mass, top_p[open_rows], uniform[open_rows])
-        tokens[open_rows[found]] = picked[found]
-        open_rows = open_rows[~found]
-        if not len(open_rows):
+        mass = best.values.cumsum(dim=-1)
+        mass = mass / (total[left] if count < width else mass[:, -1:])
+        picked, found = _pick(best.indices, mass, top_p[left], uniform[left])
+        tokens[left[found]] = picked[found]
+        left = left[~found]
+        if not len(left):
             break
     return tokens
 
