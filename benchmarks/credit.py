@@ -47,8 +47,8 @@ def main() -> None:
         data = data_of(dialogues, args)
         groups = targets_of(path, data)
         lines += [
-            f"{path.name}: {data.episode.max() + 1} episodes, {len(data.actions)} actions, "
-            f"k = {data.labels.max() + 1}, gamma = {args.gamma}, {args.repeats} x {args.folds} folds",
+            f"{path.name}: {data.episode.max() + 1} episodes, {len(data.actions)} actions, k = "
+            f"{data.labels.max() + 1}, gamma = {args.gamma}, {args.repeats} x {args.folds} folds",
             "",
             "| " + " | ".join(COLUMNS) + " |",
             "|" + "---|" * len(COLUMNS),

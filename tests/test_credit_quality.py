@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.test_credit_methods import dialogues
+from tests.credit_dialogues import dialogues
 
 from aria_dvc.credit.k_quality import r2_by_k
 from aria_dvc.credit.methods.registry import make_method

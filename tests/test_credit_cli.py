@@ -1,0 +1,151 @@
+"""`python -m aria_dvc credit` on tiny logs, end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aria_dvc.__main__ import main
+from aria_dvc.credit.labelling import nearest_cluster, unseen_labels
+from aria_dvc.credit.methods.registry import method_names
+
+TOPICS = ["the weather", "the price", "the colour"]
+
+
+def write_log(
+    path: Path, episodes: int, seed: int, rewards: bool = True, vectors: bool = True
+) -> Path:
+    """JSON lines; asking for the price is what wins."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for number in range(episodes):
+        asked = rng.integers(0, 3, rng.integers(2, 5))
+        messages = []
+        for topic in asked:
+            for role, text in (("buyer", f"what about {TOPICS[topic]}?"), ("shop", "yes, good")):
+                message = {"role": role, "content": text}
+                if vectors:
+                    vector = np.eye(4)[topic if role == "buyer" else 3] + rng.normal(0, 0.01, 4)
+                    message["embedding"] = vector.tolist()
+                messages.append(message)
+        line = {"episode_id": f"e{number}", "messages": messages}
+        if rewards:
+            line["rewards"] = {"buyer": float((asked == 1).any())}
+        lines.append(json.dumps(line))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def run(*arguments: object) -> int:
+    return main(["credit", *(str(argument) for argument in arguments)])
+
+
+@pytest.mark.parametrize("method", method_names())
+def test_credit_of_the_fitted_log(tmp_path, method):
+    log, out = write_log(tmp_path / "log.jsonl", 24, seed=0), tmp_path / "credit.parquet"
+    quality = tmp_path / "quality.json"
+    options = ("--method", method, "--out", out, "--k", 4, "--quality", quality)
+    assert run(log, *options) == 0
+    table = pd.read_parquet(out)
+    assert list(table.columns) == ["episode_id", "position", "role", "return", "reward"]
+    assert set(table["role"]) == {"buyer"}
+    assert np.isfinite(table["reward"]).all()
+    last = table.groupby("episode_id").tail(1)
+    assert set(last["return"]) == {0.0, 1.0}
+    assert "method" in json.loads(quality.read_text())["r2"]
+
+
+@pytest.mark.parametrize("method", ["aria", "shrinkage", "regression"])
+def test_outcomes_of_the_scored_log_are_not_looked_at(tmp_path, method):
+    log = write_log(tmp_path / "log.jsonl", 24, seed=0)
+    known = write_log(tmp_path / "known.jsonl", 6, seed=1)
+    blind = write_log(tmp_path / "blind.jsonl", 6, seed=1, rewards=False)
+    tables = []
+    for scored in (known, blind):
+        out = tmp_path / f"{scored.stem}.parquet"
+        options = ("--score", scored, "--method", method, "--out", out, "--k", 4)
+        assert run(log, *options) == 0
+        tables.append(pd.read_parquet(out))
+    pd.testing.assert_frame_equal(
+        tables[0].drop(columns="return"), tables[1].drop(columns="return")
+    )
+    assert tables[0]["return"].notna().all()
+    assert tables[1]["return"].isna().all()
+
+
+def test_the_better_question_gets_the_higher_credit(tmp_path):
+    log = write_log(tmp_path / "log.jsonl", 60, seed=0)
+    scored = write_log(tmp_path / "new.jsonl", 20, seed=5, rewards=False)
+    out = tmp_path / "credit.parquet"
+    assert run(log, "--score", scored, "--method", "regression", "--out", out) == 0
+    table = pd.read_parquet(out).query("position == 0").reset_index(drop=True)
+    first = [json.loads(line)["messages"][0]["content"] for line in scored.open()]
+    price = np.array(["price" in text for text in first])
+    assert table["reward"][price].min() > table["reward"][~price].max()
+
+
+def test_several_logs_keep_their_episodes_apart(tmp_path):
+    logs = [write_log(tmp_path / f"{name}.jsonl", 5, seed=3) for name in "ab"]
+    out = tmp_path / "credit.parquet"
+    assert run(*logs, "--method", "constant", "--out", out) == 0
+    assert pd.read_parquet(out)["episode_id"].nunique() == 10
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--folds", "1"), "--folds is 1"),
+        (("--gamma", "2"), "gamma"),
+        (("--score", "absent.jsonl"), "absent.jsonl"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, capsys, change, message):
+    log = write_log(tmp_path / "log.jsonl", 5, seed=3)
+    assert run(log, "--method", "constant", "--out", tmp_path / "out.parquet", *change) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_log_without_outcomes_cannot_be_fitted(tmp_path, capsys):
+    log = write_log(tmp_path / "log.jsonl", 5, seed=3, rewards=False)
+    assert run(log, "--method", "constant", "--out", tmp_path / "out.parquet") == 1
+    assert "reward" in capsys.readouterr().err
+
+
+def test_vectors_of_different_length_are_refused(tmp_path, capsys):
+    log = write_log(tmp_path / "log.jsonl", 5, seed=3)
+    other = write_log(tmp_path / "other.jsonl", 3, seed=4)
+    lines = [json.loads(line) for line in other.open()]
+    for line in lines:
+        for message in line["messages"]:
+            message["embedding"] = message["embedding"][:3]
+    other.write_text("\n".join(json.dumps(line) for line in lines), "utf-8")
+    options = ("--score", other, "--method", "kernel", "--out", tmp_path / "out.parquet")
+    assert run(log, *options) == 1
+    assert "differ in length" in capsys.readouterr().err
+
+
+def test_the_nearest_mean_decides_the_label():
+    vectors = np.array([[0, 0], [0, 2], [10, 0], [10, 2]], np.float32)
+    new = np.array([[1, 1], [9, 1], [5, 1]], np.float32)
+    assert nearest_cluster(vectors, np.array([7, 7, 3, 3]), new).tolist() == [7, 3, 3]
+
+
+def test_answers_with_fixed_labels_get_the_label_of_their_kind():
+    def turns(*texts: str) -> pd.DataFrame:
+        return pd.DataFrame({"text": texts, "is_action": [n % 2 == 0 for n in range(len(texts))]})
+
+    known = turns("Is it big?", "Yes.", "Is it red?", "No.")
+    vectors = np.array([[0.0], [5], [1], [5]], np.float32)
+    new = turns("Is it large?", "no, never", "Is it pink?", "It depends.")
+    new_vectors = np.array([[0.1], [0], [0.9], [0]], np.float32)
+    labels = unseen_labels(
+        known, vectors, np.array([0, 100, 1, 101]), new, new_vectors, "twenty_questions"
+    )
+    assert labels.tolist() == [0, 101, 1, -1]
