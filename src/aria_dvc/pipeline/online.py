@@ -1,0 +1,138 @@
+"""What online training is handed: how its games are played, and how they are credited anew."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aria_dvc.arena.sessions import Session
+from aria_dvc.credit.aggregation import choose_k, chosen_labels, credit_table
+from aria_dvc.errors import AriaError
+from aria_dvc.games.registry import get_game
+from aria_dvc.intentions.embedding import embed_texts
+from aria_dvc.intentions.space import build_space, distinct_points
+from aria_dvc.params import Params
+from aria_dvc.records.names import PLAYABLE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.records.episodes import Episode
+
+IN_PROCESS = "in_process"
+ENDPOINT = "endpoint:"
+
+
+@dataclass(frozen=True)
+class OnlineGames:
+    """The games of one category, played by the policy of the moment."""
+
+    params: Params
+    category: str
+    base_model: Path
+
+    def __post_init__(self) -> None:
+        if not self._games:
+            raise AriaError(
+                f"policy.online: no game of {self.category} can be played: set iterations to 0"
+            )
+
+    @property
+    def _games(self) -> list[str]:
+        return [game for game in self.params.games_of(self.category) if game in PLAYABLE]
+
+    def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
+        """`policy.online.games` games with the policy that wears `adapter`, dealt to all games."""
+        online, games = self.params.policy.online, self._games
+        params, spec = self.params, "policy"
+        if online.rollouts != IN_PROCESS:
+            params = self._served(adapter, f"policy-{iteration}-{adapter.name}")
+            spec = online.rollouts
+        counts = [
+            online.games // len(games) + (i < online.games % len(games)) for i in range(len(games))
+        ]
+        return [
+            episode
+            for game, count in zip(games, counts, strict=True)
+            for episode in self._session(game, count, adapter, spec, seed).play(params)
+        ]
+
+    def _session(self, name: str, count: int, adapter: Path, spec: str, seed: int) -> Session:
+        source, game = self.params.collect.game(name), get_game(name)
+        players = dict.fromkeys(game.roles, spec)
+        if game.environment:
+            players[game.environment] = source.players.get(game.environment, "embedded")
+        return Session(
+            game,
+            players,
+            self.params.collect.settings,
+            count,
+            source.grid,
+            self.base_model,
+            adapter,
+            source.reward,
+            purpose=f"online {seed}",
+        )
+
+    def _served(self, adapter: Path, model: str) -> Params:
+        """Have the vLLM server load `adapter` as `model`; the params that name that model.
+
+        The server must run with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora and see
+        this machine's files.
+        """
+        import httpx
+
+        name = self.params.policy.online.rollouts.removeprefix(ENDPOINT)
+        if name not in self.params.endpoints:
+            raise AriaError(
+                f"policy.online.rollouts: no endpoint {name} under endpoints in params.yaml"
+            )
+        endpoint = self.params.endpoints[name]
+        key = os.environ.get(endpoint.api_key_env or "", "")
+        try:
+            answer = httpx.post(
+                endpoint.base_url.rstrip("/") + "/load_lora_adapter",
+                json={"lora_name": model, "lora_path": str(adapter.resolve())},
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+                timeout=endpoint.timeout_s,
+            )
+            problem = None if answer.is_success else f"HTTP {answer.status_code}"
+        except httpx.HTTPError as error:
+            problem = type(error).__name__
+        if problem:
+            raise AriaError(
+                f"endpoint {name} ({endpoint.base_url}) did not load the adapter ({problem}): "
+                "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
+            )
+        fresh = endpoint.model_copy(update={"model": model})
+        return self.params.model_copy(update={"endpoints": {**self.params.endpoints, name: fresh}})
+
+    def aggregate(self, turns: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+        """The rewards table of every game's turns: embedded, clustered and credited anew."""
+        return {game: self._credit(game, frame) for game, frame in turns.items()}
+
+    def _credit(self, game: str, turns: pd.DataFrame) -> pd.DataFrame:
+        params, embed = self.params, self.params.embed
+        vectors = embed_texts(
+            turns["text"].tolist(),
+            embed.source,
+            embed.batch_size,
+            embed.normalize,
+            params.endpoints,
+        )
+        tree, nested = build_space(turns, vectors, game, params.cluster)
+        selection, _ = choose_k(
+            turns,
+            vectors,
+            nested,
+            distinct_points(tree[:, 2]),
+            game,
+            params.select_k,
+            k=None if params.k == "auto" else params.k,
+            gamma=params.aggregate.gamma,
+            seed=params.seed,
+        )
+        labels = chosen_labels(turns, nested, selection)
+        return credit_table(turns, vectors, labels, params.aggregate, params.seed)[0]
