@@ -42,8 +42,8 @@ class BargainingMatch(AlternatingMatch):
     @property
     def offer_hint(self) -> str:
         return (
-            'Say for example "I propose that Alice gets X and Bob gets Y." '
-            f"where X + Y = {number_text(self.money)}."
+            'Name one share, for example "I keep X." or "I offer you Y."; the rest of '
+            f"{number_text(self.money)} goes to the other."
         )
 
     def read(self, text: str, role: str) -> Move:
@@ -83,8 +83,8 @@ class BargainingMatch(AlternatingMatch):
         return (
             f"You are {name}. You and {rival} divide ${total} by taking turns. {first} "
             f"{self._losses(role)} {end} Each turn, write one short sentence: accept with "
-            '"I accept.", or make an offer such as "I propose that Alice gets X and Bob gets Y." '
-            f"with X + Y = {total}, or in percent (X/Y means Alice X, Bob Y). Try to gain {aim}."
+            '"I accept.", or make an offer by naming one share in dollars or percent, such as '
+            f'"I keep X." or "I offer you Y."; the rest goes to the other. Try to gain {aim}.'
         )
 
     def _losses(self, role: str) -> str:

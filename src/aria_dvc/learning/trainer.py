@@ -264,3 +264,5 @@ def make_deterministic(seed: int) -> None:
     set_seed(seed)
     if not torch.cuda.is_available():
         torch.use_deterministic_algorithms(True)
+        # Writing NaN into fresh memory finds bugs in kernels; here it only costs bandwidth.
+        torch.utils.deterministic.fill_uninitialized_memory = False

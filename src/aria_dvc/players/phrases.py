@@ -47,19 +47,17 @@ SHARE_REPLIES = (
     "Waiting costs us both. ",
     "That is not fair to me. ",
 )
+# One share a sentence: the other follows, and a small model need not add up two numbers.
 SHARE_OFFERS = (
-    "I propose that Alice gets {alice} and Bob gets {bob}.",
-    "Alice gets {alice}, Bob gets {bob}.",
-    "I take {own} and you get {other}.",
-    "{own} for me and {other} for you.",
-    "I propose {own} for me and {other} for you.",
-    "I suggest Alice gets {alice} and Bob gets {bob}.",
-    "I keep {own}, you take {other}.",
-    "My offer: Alice {alice}, Bob {bob}.",
-    "How about {own} for me and {other} for you?",
-    "I offer you {other} and keep {own} for myself.",
-    "Let us say I get {own} and you get {other}.",
-    "I propose {alice}/{bob}.",
+    "I keep {own}.",
+    "I take {own}.",
+    "{own} for me.",
+    "I propose {own} for me.",
+    "I offer you {other}.",
+    "You get {other}.",
+    "I propose that Alice gets {alice}.",
+    "Alice gets {alice}.",
+    "Bob gets {bob}.",
 )
 PRICE_OPENINGS = ("", "", "Hello {rival}. ", "Let us begin. ", "It is a good product. ")
 SELLER_REPLIES = (
