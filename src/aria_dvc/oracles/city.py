@@ -33,6 +33,7 @@ _CHOICE = re.compile(
 )
 
 
+_MAIN = r"(?:main|predominant|dominant|majority|official|primary|principal|most common)"
 _PLACING = re.compile(r"\b(?:located|near|close|in|from|far)\b")
 _AUXILIARY = re.compile(r"^(?:is|are|was|were|does|do|did|has|have|had|can|could|would|will)\b")
 _SIDE = "|".join(sorted(DIRECTIONS, key=len, reverse=True))
@@ -75,13 +76,29 @@ class CityOracle:
 
     def _other(self, text: str) -> tuple[str, str]:
         """Open questions, and yes/no questions about something else than the city."""
-        spoken = re.match(
-            r"^(?:is|are) (\w+) (?:the )?(?:\w+ )?(?:\w+ )?(?:language|spoken)\b", text
-        )
+        if not _AUXILIARY.match(text):
+            return self.open.answer(text)
+        value, topic = self._inverted(text)
+        return ("" if value is None else "Yes." if value else "No."), topic
+
+    def _inverted(self, text: str) -> tuple[bool | None, str]:
+        """Yes/no questions whose subject is something in the city."""
+        spoken = re.match(r"^(?:is|are) (\w+) (?:the )?(?:\w+ ){0,2}(?:language|spoken)\b", text)
         if spoken:
-            value = self.claims.country.speaks(spoken[1])
-            return ("" if value is None else "Yes." if value else "No."), "language"
-        return ("", "other subject") if _AUXILIARY.match(text) else self.open.answer(text)
+            return self.claims.country.speaks(spoken[1]), "language"
+        faith = re.match(
+            rf"^is (?:the )?{_MAIN} religion (?:(?:in|of) (?:CITY|COUNTRY) |there )?(\w+)$", text
+        ) or re.match(rf"^is (\w+) the {_MAIN} religion\b", text)
+        if faith:
+            return self.claims.country.faith(faith[1]), "religion"
+        flows = re.match(
+            r"^(?:does|do) (?:the )?(.+) (?:flow|run|pass|go) (?:through|by|past) (?:CITY|it)$",
+            text,
+        )
+        if flows:
+            return self.claims.truth(f"located on the {flows[1]}")
+        within = re.match(r"^(?:is|are) (?:the )?(.+) (?:in|part of) (?:CITY|it)$", text)
+        return self.claims.truth(f"home to {within[1]}") if within else (None, "other subject")
 
     # -- guesses --------------------------------------------------------------------------------
 
@@ -103,7 +120,8 @@ class CityOracle:
         if re.match(r"(?:the |a )?(?:\w+ )?capital\b", phrase):
             return ""
         parts = [fold(part) for part in re.split(r",| in (?=[a-z])", phrase) if part.strip()]
-        first = re.sub(r"^(?:the )?(?:city of )?", "", parts[0])
+        first = re.sub("^the ", "", parts[0])
+        first = first if first in self.city.names else first.removeprefix("city of ")
         if first in self.city.names:
             scope = [self.claims.places.within(part) for part in parts[1:]]
             return self._verdict(False not in scope)
@@ -155,6 +173,8 @@ class CityOracle:
             return value, "country"
         if subject in {"you", "we", "people in CITY", "people", "the people"}:
             return self._people(claim)
+        if asked["verb"] in {"was", "were"}:
+            claim = f"once {claim}"
         if subject == "there":
             claim = re.sub(r"^(?:a|an|any|some|many) ", "", claim)
         return self.claims.truth(claim)

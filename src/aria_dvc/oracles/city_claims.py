@@ -41,7 +41,10 @@ _DIR = r"(?:north|south|east|west|central|northeast|northwest|southeast|southwes
 _JOINED = re.compile(
     r"^(.+?)(?: ,)? (and|or) (?:is|are|was|does|do|has) (?:(?:it|CITY|there) )?(?:also )?(?!not\b)(.+)$"
 )
-_FINAL = frozenset({"in", "capital", "population", "coast", "hemisphere", "rank"})
+_ONCE = (
+    r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past) )+"
+)
+_FINAL = frozenset({"former", "in", "capital", "population", "coast", "hemisphere", "rank"})
 """Topics whose rules understand the whole claim: unknown there is unknown everywhere."""
 
 
@@ -61,6 +64,11 @@ class Claims:
     def truth(self, claim: str) -> tuple[bool | None, str]:
         """Truth and topic of a claim in plain form."""
         claim = re.sub(r"\s+", " ", _HEDGE.sub("", claim)).strip(" ,")
+        claim = re.sub(
+            r"^once (?!.*\b(?:capital|colony|colonial|territory|protectorate|empire|by)\b)",
+            "",
+            claim,
+        )
         joined = _JOINED.match(claim)
         if joined:
             (first, topic), (second, _) = self.truth(joined[1]), self.truth(joined[3])
@@ -100,11 +108,14 @@ class Claims:
             ("mountain", rf"^{_LOCATED}(?:in|near|at|on|close to|along|at the foot of|within|by|surrounded by|next to)(?: the)? (?:foot of |foothills of |base of |slopes of )?(?:the |a )?(.+)$", lambda m: self.places.near_mountain(m[1]) if m[1] in ranges() else None),
             ("in", rf"^{_LOCATED}(?:in|within|inside|on|part of|from|at) (?:the )?(?:same )?(?:continent of |country of |main island of |island of |subcontinent of )?(.+)$", lambda m: self.within(m[1])),
             ("in", r"^(?:a |an )?(?:city |town |part |place |located )+(?:in|of|within) (?:the )?(.+)$", lambda m: self.within(m[1])),
-            ("in", r"^(?:an? )?([a-z]+) (?:city|town)$", lambda m: self.adjective(m[1])),
+            ("kind", r"^(?:an? )?([a-z]+) (?:city|town)$", lambda m: self.adjective(m[1])),
             ("near", rf"^{_LOCATED}(?:near|close to|next to|nearby|in (?:the vicinity of|close proximity to)|adjacent to|in the proximity of|within (?:a )?(?:short|driving) distance (?:of|from)|not far from|just outside) (?:the )?(.+)$", lambda m: self.near(m[1])),
             ("capital", r"^(?:a |the )?(?:current )?(?:national )?capital(?: city)?(?: (?:of|for|in) (?:the |its |a |their )?(?:own )?(.+))?$", lambda m: self.capital(m[1])),
             ("capital", r"^(?:a |the |its )?(?:provincial|state|regional|prefectural|departmental) capital(?: (?:city )?(?:of|in) (?:the |its )?(.+))?$", lambda m: self.capital(m[1] or "province")),
             ("capital", r"^(.+?)s? capital(?: city)?$", lambda m: self.capital(m[1]) if m[1] in regions() else None),
+            ("former", rf"^{_ONCE}(?:the |a )?capital(?: city)?(?: of (?:the )?(.+))?$", lambda m: self.former_capital(m[1])),
+            ("former", rf"^{_ONCE}(?:a |part of the )?(\w+) (?:colony|colonial city|territory|protectorate|empire)$", lambda m: self.country.colony(m[1])),
+            ("former", rf"^{_ONCE}(?:colonized|colonised|ruled|occupied|governed) by (?:the )?(\w+?)(?: empire)?$", lambda m: self.country.colony(m[1])),
             ("population", rf"^(?:have )?(?:a |its |the )?(?:total |current |large )?population(?: size)? (?:of |that is )?(?:is )?(over|more than|greater than|larger than|above|exceeding|at least|higher than|bigger than|of over|of more than|less than|under|below|fewer than|smaller than|lower than|at most) {NUMBER}(?: people| inhabitants| residents)?$", lambda m: self.population(m[1], m[2], m[3])),
             ("population", rf"^(?:have )?(over|more than|at least|less than|under|below|fewer than) {NUMBER} (?:people|inhabitants|residents)?$", lambda m: self.population(m[1], m[2], m[3])),
             ("population", rf"^population ?(?:size )?(over|more than|greater than|larger than|above|exceed|exceeding|at least|less than|under|below|fewer than) {NUMBER}(?: people| inhabitants| residents)?$", lambda m: self.population(m[1], m[2], m[3])),
@@ -216,6 +227,15 @@ class Claims:
         if names & self.facts.capital_of:
             return True
         return False if core.strip() in regions() or of in regions() else None
+
+    def former_capital(self, of: str | None) -> bool | None:
+        """Whether the city was or is the capital of a country or state."""
+        past, names = self.facts.former_capital, self.facts.country.names
+        if of is None or of in self.places.country_names:
+            return self.national() or bool(past & names) or (None if past else False)
+        if of in past | self.facts.capital_of:
+            return True
+        return False if of in regions() else None
 
     def provincial(self) -> bool:
         """Whether the city is the capital of its province or state."""

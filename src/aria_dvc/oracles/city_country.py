@@ -41,7 +41,7 @@ class CountryClaims:
 
     def claim(self, rest: str, phrase: str) -> bool | None:
         country = self.facts.country
-        rest = re.sub(r"^(?:is|was|has|have|are) ", "", rest)
+        rest = re.sub(r"^(?:(?:is|was|has|have|are|once|formerly|previously|ever) )+", "", rest)
         member = re.match(
             r"^(?:a |currently a )?(?:member(?: state)? of|part of|in) (?:the )?(.+)$", rest
         )
@@ -152,5 +152,7 @@ class CountryClaims:
             "russian": "russia",
         }
         own = COLONIES.get(self.facts.city.name)
+        if rulers.get(ruler, ruler) not in rulers.values():
+            return None
         past = own if own is not None else frozenset(self.facts.country.text["ruled_by"].split("|"))
         return rulers.get(ruler, ruler) in past

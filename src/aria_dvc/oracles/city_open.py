@@ -31,7 +31,7 @@ _PLACE_TAIL = (
 
 
 _DETAIL = re.compile(
-    r"\b(?:level of|percentage|average|distance|how (?:far|long|much)|annual (?:rain|snow)fall|"
+    r"\b(?:level of|percentage|average|distance|how (?:far|long|much|many (?!people|inhabitants|residents))|annual (?:rain|snow)fall|"
     r"difference|relation|compared?|time ?zone|dialect|accent|slang|greeting|population density|"
     r"densely|nightlife|zip code|area code|calling code|mayor|education(?:al)? system|(?:music|film|food|art|literature|jazz|sports|historical) (?:festival|event)|"
     r"capital of (?:the |its )?(?:province|state|region))\b"
@@ -104,13 +104,13 @@ class OpenAnswers:
             ("where", r"(?:which|what) (?:country|nation)|country (?:is|of)|name of COUNTRY|COUNTRYs name|what is COUNTRY$|in which country", self._country),
             ("continent", r"continent|(?:which|what) (?:part|region|area) of the world|hemisphere", self._continent),
             ("where", r"geographical? (?:location|position)|where is (?:it|CITY)|location of CITY|(?:what|which) (?:part|region|area|side) of (?:COUNTRY|the country)|proximity (?:of CITY )?to|where (?:exactly )?in|(?:which|what) (?:region|state|province)", self._where),
-            ("border", r"border(?:s|ing)?|neighbou?r(?:s|ing)", self._borders),
+            ("border", r"border(?:s|ing)?|neighbou?ring (?:countr(?:y|ies)|nations?)", self._borders),
             ("language", r"official languages?", self._official_language),
             ("language", r"languages?(?:s)?|mother tongue|speak|spoken", self._language),
             ("population", r"populations?|how many people|inhabitants|how (?:big|large|populous) is CITY|size of CITY|CITY size", self._population),
             ("climate", r"climate|weather|temperatures?|seasons?|rainfall|winters?|summers?|snow", lambda: f"The climate is {say('climate')}."),
             ("religion", r"religions?|faith|religious (?:beliefs?|affiliation|group|composition|demographics)|worship", lambda: f"Mostly {say('religion')}."),
-            ("cuisine", r"cuisines?|dish(?:es)?|foods?|eat|delicac(?:y|ies)|culinary|meals?|snacks?|street food|specialt(?:y|ies)", lambda: f"Typical dishes are {say('cuisine')}."),
+            ("cuisine", r"cuisines?|dish(?:es)?|foods?|(?:people|locals|you) eat|delicac(?:y|ies)|culinary|meals?|snacks?|street food|specialt(?:y|ies)", lambda: f"Typical dishes are {say('cuisine')}."),
             ("nickname", r"nickname|known as|referred to|called the|moniker|slogan", self._nickname),
             ("transport", r"transport(?:ation)?|get around|commute|traffic", self._transport),
             ("clothing", r"clothing|clothes|dress|attire|costume|garments?|wear", lambda: f"A traditional dress is {say('dress')}." if say("dress") else ""),
