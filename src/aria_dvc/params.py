@@ -47,7 +47,7 @@ class WarmStart(Block):
     episodes: int = Field(ge=1)
     epochs: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
-    batch_size: int = Field(8, ge=1)
+    batch_size: int = Field(4, ge=1)
     tokens_per_batch: int = Field(ge=64)
     max_tokens: int = Field(512, ge=16)
     layers: int | None = Field(None, ge=1)
