@@ -95,6 +95,17 @@ def test_a_new_dialogue_borrows_a_shared_beginning(model):
 
 
 @torch.inference_mode()
+def test_dialogues_that_start_together_compute_their_shared_beginning_once(model):
+    engine = Engine(model, [END], seats=16, prompt_tokens=80)
+    system = prompt(0, 60)
+    prompts = [system + prompt(i, 8) for i in range(1, 17)]
+    got = generate(engine, [((str(i), "a"), ids, GREEDY) for i, ids in enumerate(prompts)])
+    for ids, result in zip(prompts, got, strict=True):
+        assert result.token_ids == reference(model, ids, 12)[0]
+    assert sum(result.computed_tokens for result in got) < 2 * 68 + 14 * 9
+
+
+@torch.inference_mode()
 def test_a_small_cache_forgets_idle_seats_and_stays_right(model):
     cell = Engine(model, [END]).seating.cache.shape.token_bytes
     engine = Engine(model, [END], seats=64, cache_bytes=3 * 256 * cell)

@@ -171,9 +171,9 @@ class Engine:
             self._rows, self._waiting = [], []
 
     async def _settle(self) -> None:
-        """Let every game that was just answered ask again, so that the schedule is the same
+        """Let every game that was just answered ask again.
 
-        in every run in which all players are in process.
+        So the schedule is the same in every run in which all players are in process.
         """
         quiet, seen = 0, len(self._waiting)
         while quiet < QUIET_ROUNDS:
@@ -204,16 +204,26 @@ class Engine:
     def _advance(self) -> list[_Row]:
         """One forward pass; returns the rows that are done."""
         self._step += 1
-        while self._waiting and self.seating.place(self._waiting[0], self._rows):
-            row = self._waiting.pop(0)
-            row.reused = row.cached
-            self._rows.append(row)
+        self._admit()
         singles = [row for row in self._rows if row.single]
         stretches = self._prompt_stretches()
         if not singles and not stretches:
             return []
         logits, ready = self._forward(singles, stretches)
         return self._extend(ready, logits) if ready else []
+
+    def _admit(self) -> None:
+        """Seat waiting rows, in the order in which they came, as far as slots go.
+
+        No more than this step can compute: who comes later finds a shared beginning computed.
+        """
+        asked = [len(row.ids) - row.cached for row in self._rows if not row.single]
+        room = self.prompt_tokens - sum(asked)
+        while self._waiting and room > 0 and self.seating.place(self._waiting[0], self._rows):
+            row = self._waiting.pop(0)
+            row.reused = row.cached
+            room -= len(row.ids) - row.cached
+            self._rows.append(row)
 
     def _prompt_stretches(self) -> list[tuple[_Row, int]]:
         """Rows whose prompt is not computed yet, and up to where to compute it in this step."""
