@@ -85,7 +85,8 @@ def read_dialogues(paths: list[Path], need_rewards: bool) -> Dialogues:
     from aria_dvc.records.readers import read_log
     from aria_dvc.records.tables import turns_table
 
-    parts, vectors = [], []
+    parts = []
+    vectors: list[Any] = []
     for path in paths:
         episodes = read_log(path, need_rewards=need_rewards)
         turns = turns_table(episodes)

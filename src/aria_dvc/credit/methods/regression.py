@@ -51,7 +51,7 @@ class RegressionCredit:
     def __init__(
         self,
         kernels: tuple[Kernel, ...] = KERNELS,
-        landmarks: int = 1200,
+        landmarks: int = 1600,
         strength: float = 10.0,
         folds: int = 4,
         seed: int = 0,
