@@ -16,6 +16,8 @@ from aria_dvc.credit.methods.registry import make_method
 
 BASELINES = {"constant": "constant", "turn_index": "turn_index", "cell_means": "aria"}
 DECILES = 10
+ENOUGH_FREEDOM = 50.0
+MOST_DRAWS = 25
 
 
 def credit_quality(
@@ -107,23 +109,28 @@ def noise_variance(
     The noise is +-1 standard deviation of the returns, independent for every action. For a credit
     that is a weighted sum of returns the expectation is the sum of the squared weights; for the
     mean of n returns that is 1 / n. Methods that are credited out of fold are measured on their
-    first fold, which costs one fit.
+    first fold, which costs one fit. The noise is drawn anew until the squares add up to
+    ENOUGH_FREEDOM (they follow a chi-squared law with about so many degrees of freedom).
 
     Args:
         credit: (A,) the credit without noise, of the same folds and seed.
     """
-    signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=len(data.targets))
     scale = float(data.targets.std()) or 1.0
-    returns = data.returns.copy()
-    returns[data.is_action] += scale * signs
-    noisy, method = data.with_returns(returns), make()
-    moved = np.full(len(credit), np.nan)
-    if method.in_sample:
-        moved[:] = method.fit(noisy).credit(noisy)
-    else:
-        held = episode_folds(data.episode, folds, seed) == 0
-        moved[held[data.is_action]] = method.fit(noisy.where(~held)).credit(noisy.where(held))
-    return ((moved - credit) / scale) ** 2
+    rng = np.random.default_rng(seed)
+    held = episode_folds(data.episode, folds, seed) == 0
+    drawn: list[np.ndarray] = []
+    while len(drawn) < MOST_DRAWS and np.nansum(drawn) < ENOUGH_FREEDOM:
+        signs = rng.choice((-1.0, 1.0), size=len(credit))
+        returns = data.returns.copy()
+        returns[data.is_action] += scale * signs
+        noisy, method = data.with_returns(returns), make()
+        moved = np.full(len(credit), np.nan)
+        if method.in_sample:
+            moved[:] = method.fit(noisy).credit(noisy)
+        else:
+            moved[held[data.is_action]] = method.fit(noisy.where(~held)).credit(noisy.where(held))
+        drawn.append(((moved - credit) / scale) ** 2)
+    return np.mean(drawn, axis=0)
 
 
 def effective_sample_size(noise: np.ndarray) -> float | None:
