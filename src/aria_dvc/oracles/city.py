@@ -63,9 +63,10 @@ class CityOracle:
         guess = self._guess(question, raw)
         if guess:
             return guess, "guess"
-        asked = _YES_NO.match(question.text)
+        text = _imperative(question.text)
+        asked = _YES_NO.match(text)
         if not asked:
-            return self._other(_imperative(question.text))
+            return self._other(text)
         choice = self._choice(asked["claim"], raw)
         if choice:
             return choice, "choice"
@@ -85,7 +86,8 @@ class CityOracle:
         """Yes/no questions whose subject is something in the city."""
         spoken = re.match(r"^(?:is|are) (\w+) (?:the )?(?:\w+ ){0,2}(?:language|spoken)\b", text)
         if spoken:
-            return self.claims.country.speaks(spoken[1]), "language"
+            value = self.claims.country.speaks(spoken[1])
+            return (value or None) if spoken[1] == "english" else value, "language"
         faith = re.match(
             rf"^is (?:the )?{_MAIN} religion (?:(?:in|of) (?:CITY|COUNTRY) |there )?(\w+)$", text
         ) or re.match(rf"^is (\w+) the {_MAIN} religion\b", text)
@@ -169,7 +171,7 @@ class CityOracle:
     def _claim(self, asked: re.Match[str]) -> tuple[bool | None, str]:
         claim, subject = asked["claim"].strip(), asked["subject"]
         if subject == "COUNTRY":
-            value = self.claims.country.claim(re.sub(r"^(?:a|an|the) ", "", claim), claim)
+            value = self.claims.country.claim(re.sub(r"^(?:a|an|the) ", "", claim))
             return value, "country"
         if subject in {"you", "we", "people in CITY", "people", "the people"}:
             return self._people(claim)

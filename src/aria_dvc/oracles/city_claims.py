@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from aria_dvc.oracles.city_country import CountryClaims
 from aria_dvc.oracles.city_facts import CityFacts
-from aria_dvc.oracles.city_lists import DEMONYMS, ISLAND_COUNTRIES, LARGEST
+from aria_dvc.oracles.city_lists import DEMONYMS, ISLAND_COUNTRIES, LANDLOCKED_COUNTRIES, LARGEST
 from aria_dvc.oracles.city_logic import NUMBER, all_of, any_of, between, not_, number
 from aria_dvc.oracles.city_places import Places, ranges, regions, towns
 from aria_dvc.oracles.city_topics import Topics
@@ -132,6 +132,7 @@ class Claims:
     # -- in and near ---------------------------------------------------------------------------
 
     def within(self, phrase: str) -> bool | None:
+        """Whether the city lies in a place, or in a country of some kind."""
         phrase = re.sub(r" (?:or is it .*|rather than .*|as opposed to .*)$", "", phrase)
         if " or " in phrase:
             values = [self.places.within(p) for p in re.split(r" or |,", phrase) if p.strip()]
@@ -141,7 +142,7 @@ class Claims:
             r"^(?:a |an )?(?:country|nation)(?: that| which| whose| where| with)? ?(.*)$", phrase
         )
         if country:
-            return self.country.claim(country[1], phrase)
+            return self.country.claim(country[1])
         speaking = re.match(r"^(?:a |an )?(.+?) speaking (?:country|region|nation|area)$", phrase)
         if speaking:
             return self.country.speaks(speaking[1])
@@ -154,12 +155,12 @@ class Claims:
 
     def _country_kind(self, word: str) -> bool | None:
         if word == "landlocked":
-            return not self.facts.country.waters.sure
+            return self.facts.country.name in LANDLOCKED_COUNTRIES
         if word == "mediterranean":
             return self.facts.country.waters.has("mediterranean sea")
         if word in {"island", "archipelago"}:
             return self.facts.country.name in ISLAND_COUNTRIES
-        return self.adjective(word) if word in DEMONYMS else self.country.claim(word, word)
+        return self.adjective(word) if word in DEMONYMS else self.country.claim(word)
 
     def adjective(self, word: str) -> bool | None:
         """`a european city`, `an indian city`, `a coastal city`."""
@@ -167,6 +168,7 @@ class Claims:
         return self.places.within(place) if place else None
 
     def near(self, phrase: str) -> bool | None:
+        """Whether the city lies near one of the named towns, mountains, waters or sights."""
         parts = [part for part in re.split(r" or |,| and ", phrase) if part.strip()]
         return any_of([self._near_one(part.strip()) for part in parts])
 
@@ -188,6 +190,7 @@ class Claims:
         return self.topics.near(name)
 
     def hemisphere(self, side: str) -> bool | None:
+        """`side` is north, south, east or west."""
         value = self.facts.latitude if side in {"north", "south"} else self.facts.longitude
         if abs(value) < 0.3:
             return None
@@ -200,6 +203,7 @@ class Claims:
         return bool(self.places.own & self.facts.country.capital)
 
     def capital(self, of: str | None) -> bool | None:
+        """Whether the city is the capital of a country, state or province; None for "of" nothing."""
         own_country = self.places.country_names | {
             "own country", "country it is in", "a country", "nation", "country it is located in",
             "country COUNTRY", "any country", "its country", "their country", "current country",
@@ -243,6 +247,7 @@ class Claims:
         return bool(own) and not own <= {"soviet union", "roman empire", "aztec empire"}
 
     def population(self, comparator: str, digits: str, scale: str | None) -> bool | None:
+        """Whether the number of inhabitants, with or without suburbs, compares so."""
         bound = number(digits, scale)
         low, high = self.facts.population, self.facts.population * 1.9
         more = True if low > bound else False if high < bound else None
@@ -258,6 +263,7 @@ class Claims:
         return not_(more) if comparator in less_words else more
 
     def big(self, word: str) -> bool | None:
+        """Whether a word of size ("large", "megacity", "village") fits."""
         people = self.facts.population
         if word in {
             "small",
@@ -277,6 +283,7 @@ class Claims:
         return True if people >= 1 else None
 
     def rank(self, ordinal: str | None, scope: str | None) -> bool | None:
+        """Whether the city is the largest, second largest, ... of a place."""
         place = _ORDINALS[ordinal] if ordinal else 1
         scope = re.sub(r"^(?:its|own) ", "", scope or "COUNTRY")
         if scope in self.places.country_names:
@@ -292,6 +299,7 @@ class Claims:
         return None
 
     def among(self, scope: str | None) -> bool | None:
+        """Whether the city is one of the largest of a place."""
         if scope is None or scope in {"world", "planet"}:
             return (
                 True if self.facts.population >= 9 else False if self.facts.population < 2 else None

@@ -5,11 +5,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from aria_dvc.oracles.city_facts import CityFacts
-from aria_dvc.oracles.city_lists import BORDER_CITIES, COLONIES, DEEP_INLAND, LANGUAGES
+from aria_dvc.oracles.city_lists import (
+    BORDER_CITIES,
+    COLONIES,
+    DEEP_INLAND,
+    LANDLOCKED_COUNTRIES,
+    LANGUAGES,
+)
 from aria_dvc.oracles.city_logic import NUMBER, any_of, number
 from aria_dvc.oracles.city_places import Places, regions, waters
+
+_CLUBS = frozenset(
+    "european union|eu|nato|g20|g7|asean|brics|commonwealth|african union|arab league|opec|"
+    "eurozone|schengen area|mercosur|oecd".split("|")
+)
+_FAITHS = {
+    "muslim": "islam", "islamic": "islam", "christian": "christianity",
+    "catholic": "catholicism", "hindu": "hinduism", "buddhist": "buddhism",
+    "orthodox": "orthodox christianity", "orthodox christian": "orthodox christianity",
+    "jewish": "judaism",
+}  # fmt: skip
+_RULERS = {
+    "british": "britain", "french": "france", "spanish": "spain", "portuguese": "portugal",
+    "dutch": "netherlands", "japanese": "japan", "belgian": "belgium", "german": "germany",
+    "italian": "italy", "russian": "russia",
+}  # fmt: skip
 
 
 class CountryClaims:
@@ -18,8 +41,21 @@ class CountryClaims:
     def __init__(self, facts: CityFacts, places: Places) -> None:
         self.facts = facts
         self.places = places
+        country = facts.country
+        rules: tuple[tuple[str, Callable[[re.Match[str]], bool | None]], ...] = (
+            (r"(?:a |currently a )?(?:member(?: state)? of|part of|in) (?:the )?(.+)$", lambda m: self._member(m[1])),
+            (r".*\b(?:monarchy|king|queen|royal family|emperor)\b", lambda m: "monarchy" in country.text["government"]),
+            (r".*\blandlocked\b", lambda m: country.name in LANDLOCKED_COUNTRIES),
+            (r"(?:shares? )?(?:a )?(?:borders?|border with|bordered by|neighbou?rs?)(?: with)? (?:the )?(.+)$", lambda m: self._touches(m[1])),
+            (r"(?:a )?coastline (?:along|on|with) (?:the )?(.+)$", lambda m: country.waters.has(m[1]) or (False if m[1] in waters() else None)),
+            (rf"(?:a )?population (?:of )?(over|more than|less than|under) {NUMBER}(?: people)?$", lambda m: self._populous(m[1], m[2], m[3])),
+            (r"(?:predominantly|mostly|mainly|primarily|majority|largely)? ?(muslim|islamic|christian|catholic|hindu|buddhist|orthodox|orthodox christian|jewish)$", lambda m: self.faith(m[1])),
+            (r"(?:a )?(?:part of |former )?(?:once )?(?:a )?(british|french|spanish|portuguese|dutch|japanese|belgian)(?: (?:india|colony|territory))?$", lambda m: self.colony(m[1])),
+        )  # fmt: skip
+        self._rules = tuple((re.compile(pattern), check) for pattern, check in rules)
 
     def border(self, rest: str) -> bool | None:
+        """Whether the city lies near the border with one of the named countries."""
         rest = re.sub(r"\b(?:the|with|of|to|country|COUNTRY|and)\b", " ", rest)
         names = [part.strip() for part in re.split(r" or |,", rest) if part.strip()]
         if not names or any(
@@ -39,73 +75,33 @@ class CountryClaims:
             return False if self.facts.city.name in DEEP_INLAND else None
         return False if name in regions() and name not in self.facts.country.names else None
 
-    def claim(self, rest: str, phrase: str) -> bool | None:
-        country = self.facts.country
+    def claim(self, rest: str) -> bool | None:
+        """Truth of a statement about the country, such as `a member of the EU`."""
         rest = re.sub(r"^(?:(?:is|was|has|have|are|once|formerly|previously|ever) )+", "", rest)
-        member = re.match(
-            r"^(?:a |currently a )?(?:member(?: state)? of|part of|in) (?:the )?(.+)$", rest
-        )
-        if member:
-            clubs = {part.strip() for part in country.text["member"].split("|")}
-            known = {
-                "european union",
-                "eu",
-                "nato",
-                "g20",
-                "g7",
-                "asean",
-                "brics",
-                "commonwealth",
-                "african union",
-                "arab league",
-                "opec",
-                "eurozone",
-                "schengen area",
-                "mercosur",
-                "oecd",
-            }
-            return member[1] in clubs if member[1] in known else self.places.within(member[1])
-        if re.search(r"\b(?:monarchy|king|queen|royal family|emperor)\b", rest):
-            return "monarchy" in country.text["government"]
-        if re.search(r"\blandlocked\b", rest):
-            return not country.waters.sure
-        border = re.match(
-            r"^(?:shares? )?(?:a )?(?:borders?|border with|bordered by|neighbou?rs?)(?: with)? (?:the )?(.+)$",
-            rest,
-        )
-        if border:
-            sea = country.waters.has(border[1])
-            return (
-                sea
-                or country.borders.has(border[1])
-                or (False if border[1] in regions() or border[1] in waters() else None)
-            )
-        coast = re.match(r"^(?:a )?coastline (?:along|on|with) (?:the )?(.+)$", rest)
-        if coast:
-            return country.waters.has(coast[1]) or (False if coast[1] in waters() else None)
-        people = re.match(
-            rf"^(?:a )?population (?:of )?(over|more than|less than|under) {NUMBER}(?: people)?$",
-            rest,
-        )
-        if people:
-            bound = number(people[2], people[3])
-            more = country.people > bound
-            return more if people[1] in {"over", "more than"} else not more
-        faith = re.match(
-            r"^(?:predominantly|mostly|mainly|primarily|majority|largely)? ?(muslim|islamic|christian|catholic|hindu|buddhist|orthodox|orthodox christian|jewish)$",
-            rest,
-        )
-        if faith:
-            return self.faith(faith[1])
-        ruled = re.match(
-            r"^(?:once |formerly |previously )?(?:a )?(?:part of |former )?(?:once )?(?:a )?(?:british india|former )?(british|french|spanish|portuguese|dutch|japanese|belgian)? ?(?:india|colony|colonised|colonized|territory)?$",
-            rest,
-        )
-        if ruled and ruled[1]:
-            return self.colony(ruled[1])
+        for pattern, check in self._rules:
+            match = pattern.match(rest)
+            if match:
+                return check(match)
         return None
 
+    def _member(self, club: str) -> bool | None:
+        if club not in _CLUBS:
+            return self.places.within(club)
+        return club in {part.strip() for part in self.facts.country.text["member"].split("|")}
+
+    def _touches(self, name: str) -> bool | None:
+        """Whether the country borders a country or a sea."""
+        country = self.facts.country
+        if country.waters.has(name) or country.borders.has(name):
+            return True
+        return False if name in regions() or name in waters() else None
+
+    def _populous(self, comparator: str, digits: str, scale: str | None) -> bool:
+        more = self.facts.country.people > number(digits, scale)
+        return more if comparator in {"over", "more than"} else not more
+
     def speaks(self, language: str) -> bool | None:
+        """Whether the language is one of those spoken most in the city."""
         language = re.sub(r"^(?:a|an|the|predominantly|primarily|mainly|mostly) ", "", language)
         spoken = {
             word.lower()
@@ -117,42 +113,19 @@ class CountryClaims:
         return False if language in LANGUAGES else None
 
     def faith(self, word: str) -> bool | None:
-        names = {
-            "muslim": "islam",
-            "islamic": "islam",
-            "christian": "christianity",
-            "catholic": "catholicism",
-            "hindu": "hinduism",
-            "buddhist": "buddhism",
-            "orthodox": "orthodox christianity",
-            "orthodox christian": "orthodox christianity",
-            "jewish": "judaism",
-        }
-        faith = names.get(word, word)
+        """Whether most people of the country have that faith (`muslim`, `buddhism`, ...)."""
+        faith = _FAITHS.get(word, word)
         listed = self.facts.country.text["faiths"].split("|")
-        if faith in listed:
-            return (
-                True
-                if faith == listed[0] or faith in {"catholicism", "orthodox christianity"}
-                else None
-            )
-        return False
+        if faith not in listed:
+            return False if faith in _FAITHS.values() else None
+        sure = faith == listed[0] or faith in {"catholicism", "orthodox christianity"}
+        return True if sure else None
 
     def colony(self, ruler: str) -> bool | None:
-        rulers = {
-            "british": "britain",
-            "french": "france",
-            "spanish": "spain",
-            "portuguese": "portugal",
-            "dutch": "netherlands",
-            "japanese": "japan",
-            "belgian": "belgium",
-            "german": "germany",
-            "italian": "italy",
-            "russian": "russia",
-        }
-        own = COLONIES.get(self.facts.city.name)
-        if rulers.get(ruler, ruler) not in rulers.values():
+        """Whether the city was ruled by that power (`british`, `france`, ...)."""
+        power = _RULERS.get(ruler, ruler)
+        if power not in _RULERS.values():
             return None
+        own = COLONIES.get(self.facts.city.name)
         past = own if own is not None else frozenset(self.facts.country.text["ruled_by"].split("|"))
-        return rulers.get(ruler, ruler) in past
+        return power in past

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 ISLAND_COUNTRIES = {"Indonesia", "Japan", "Philippines", "Cuba", "Singapore", "UK"}
+LANDLOCKED_COUNTRIES = {"Ethiopia", "Hungary", "Uzbekistan"}
 COAST_SIDES: dict[str, str] = {
     "Shanghai": "e", "Tokyo": "e se", "Tianjin": "n ne e", "Dalian": "ne n", "Qingdao": "e ne",
     "Hong Kong": "s se", "Pusan": "s se e", "Inchon": "w nw", "Yokohama": "e se", "Osaka": "s w",

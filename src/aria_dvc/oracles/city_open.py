@@ -12,7 +12,7 @@ from aria_dvc.oracles.city_topics import kinds
 from aria_dvc.oracles.text import fold
 
 _ASKS_NAME = re.compile(
-    r"\b(?:name of (?:CITY|the city|it)|CITYs? name|CITY called|which city|what city|name CITY|what is CITY$|"
+    r"\b(?:name of (?:CITY|the city|it)|CITYs? name|(?<!in )CITY called|which city|what city|name CITY|what is CITY$|"
     r"where exactly is CITY|letters?|spell|start with|begins? with)\b"
 )
 _QUALITY = (
@@ -32,12 +32,20 @@ _PLACE_TAIL = (
 
 _DETAIL = re.compile(
     r"\b(?:level of|percentage|average|distance|how (?:far|long|much|many (?!people|inhabitants|residents))|annual (?:rain|snow)fall|"
-    r"difference|relation|compared?|time ?zone|dialect|accent|slang|greeting|population density|"
+    r"difference|type of (?:meat|fish|vegetable)|ingredients?|architectural style|unesco|field of|contributions? to|milestones?|relation|compared?|time ?zone|dialect|accent|slang|greeting|population density|"
     r"densely|nightlife|zip code|area code|calling code|mayor|education(?:al)? system|(?:music|film|food|art|literature|jazz|sports|historical) (?:festival|event)|"
     r"capital of (?:the |its )?(?:province|state|region))\b"
 )
 """Details that the tables do not hold."""
+_KIND_ASKED = re.compile(
+    r"\b(mosque|temple|cathedral|church|theater|theatre|skyscraper|bridge|palace|castle|fort|"
+    r"statue|beach|square)(?:s|es)\b"
+)
 _ONE_NAME = re.compile(r"\b(?:name|names) of (?:the|a|an|one|that)\b")
+_RESTRICTED = re.compile(
+    r"(?<!CITY) (?:that|which) (?!(?:runs?|flows?|passes|is (?:located|spoken))\b)|\b(?:known for|during|dedicated to|where)\b"
+)
+"""A clause that narrows down which one is meant."""
 _NAMED_TOPICS = frozenset(
     {"country_capital", "where", "language", "currency", "cuisine", "festival", "sports", "waters",
      "mountains", "border", "continent", "known", "religion", "clothing"}
@@ -68,7 +76,12 @@ class OpenAnswers:
             return named, "sight"
         if _DETAIL.search(text):
             return "", "detail"
+        kind = _KIND_ASKED.search(text)
+        if kind:
+            return self._sight(kind[1]), "sight"
         one = _ONE_NAME.search(text) is not None
+        if one and _RESTRICTED.search(text):
+            return "", "detail"
         for topic, pattern, say in self.slots:
             if pattern.search(text):
                 return ("" if one and topic not in _NAMED_TOPICS else say()), topic
@@ -119,16 +132,19 @@ class OpenAnswers:
             ("music", r"music|dance|song|instrument|performing art|art forms?", lambda: f"It is known for {say('music')}." if say("music") else ""),
             ("sports", r"sports? teams?|football (?:club|team)s?|soccer (?:club|team)s?|teams?", lambda: f"Well-known teams are {say('team')}." if self.facts.text.get("team") else ""),
             ("sports", r"sports?", lambda: f"Popular sports are {say('sport')}."),
-            ("people", r"historical figures?|famous (?:people|person|individuals?|figures?|residents?)|notable (?:people|person|figures?|individuals?)|figures?|celebrit(?:y|ies)|born in|leaders?|writers?|artists?|musicians?|actors?|athletes?|poets?|authors?|scientists?|personalit(?:y|ies)", lambda: f"One thinks of {say('people')}." if say("people") else ""),
-            ("history", r"histor(?:y|ical (?:significance|events?|importance|background|facts?))|founded|established|how old|historically|significance of CITY|past", lambda: f"In its history, {say('history')}."),
+            ("people", r"historical figures?|famous (?:people|person|individuals?|figures?|residents?)|notable (?:people|person|figures?|individuals?)|figures?|celebrit(?:y|ies)|born in|leaders?|writers?|artists?|musicians?|actors?|athletes?|poets?|authors?|scientists?|personalit(?:y|ies)", self._people),
+            ("history", r"histor(?:y|ical (?:significance|events?|importance|background|facts?))|founded|established|how old|historically|(?<!economic )significance of CITY|past", lambda: f"In its history, {say('history')}."),
             ("government", r"government|political (?:system|structure|situation|status|climate)|governed|ruled|politics", lambda: f"It belongs to {_article(say('government'))}."),
-            ("economy", r"industr(?:y|ies)|econom(?:y|ic|ies)|jobs?|businesses|exports?|manufactur\w+|produced?|products?|companies|sectors?|livelihood|occupation", lambda: f"Its economy rests on {say('economy')}."),
+            ("economy", r"industr(?:y|ies)|econom(?:y|ic|ies)|economic significance|jobs?|businesses|exports?|manufactur\w+|produced?|products?|companies|sectors?|livelihood|occupation", lambda: f"Its economy rests on {say('economy')}."),
             ("university", r"universit(?:y|ies)|educational institutions?|colleges?|schools?", lambda: self._sight("university")),
             ("mountains", r"mountains?(?: ranges?)?|hills?|volcano(?:es)?|natural (?:features?|landmarks?|attractions?|wonders?)|geograph\w+|terrain|landscape|scenery", self._terrain),
+            ("waters", r"(?<!river or )(?:lakes?|reservoirs?|ponds?)(?! or rivers?)", self._lakes),
+            ("waters", r"coastline|(?<!river or )bod(?:y|ies) of water", self._nearest_water),
             ("waters", r"rivers?|bod(?:y|ies) of water|lakes?|waterways?", self._waters),
             ("museum", r"museums?|galler(?:y|ies)", lambda: self._sight("museum")),
             ("park", r"parks?|gardens?|green spaces?", lambda: self._sight("park")),
-            ("market", r"markets?|shopping|malls?|bazaars?", lambda: self._sight("market")),
+            ("market", r"markets?|bazaars?", lambda: self._sight("market")),
+            ("shopping", r"shopping|malls?", lambda: self._sight("shopping district")),
             ("sights", r"landmarks?|attractions?|monuments?|sights?|places to (?:visit|see)|historic(?:al)? (?:sites?|places|buildings?|structures?)|tourist (?:sites?|spots?|destinations?)|things to (?:do|see)|buildings?|structures?|cultural (?:heritage|sites?|attractions?)|heritage sites?", self._sights),
             ("stadium", r"stadiums?", lambda: self._sight("stadium")),
             ("airport", r"airports?", lambda: self._sight("airport")),
@@ -213,10 +229,21 @@ class OpenAnswers:
             return ""
         return f"People get around by {'metro, bus and car' if metro else 'bus, car and taxi'}."
 
+    def _people(self) -> str:
+        people = self.facts.text.get("people", "")
+        return f"One thinks of {people}." if people else ""
+
+    def _lakes(self) -> str:
+        names = sorted(name for name in self.facts.lakes.sure if not self._leaks(name))
+        return f"There is {names[0].title()}." if names else ""
+
     def _sights(self) -> str:
         names = [name for kind, name in self.facts.sights.items() if kind not in _SIGHTS_LEFT_OUT]
         names = list(dict.fromkeys(name for name in names if not self._leaks(name)))[:3]
         return f"Well-known sights are {', '.join(map(_dotless, names))}." if names else ""
+
+    def _nearest_water(self) -> str:
+        return "It lies by the sea." if self.facts.coast == "yes" else self._waters()
 
     def _waters(self) -> str:
         if self.facts.rivers.sure:

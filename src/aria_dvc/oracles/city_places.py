@@ -45,7 +45,6 @@ _PART_OF = re.compile(
     rf"^(?:the |in )*(?:very |far )?({_DIR})(?:most)?(?: {_PART})?(?: region)? of (?:the )?(.+)$"
 )
 _PART_X = re.compile(rf"^(?:the )?(?:far )?({_DIR}) (.+)$")
-_X_PART = re.compile(rf"^(.+?)s? ({_DIR})(?: {_PART})?$")
 _BOXES = {  # south, west, north, east, in degrees
     "africa": (-35.0, -18.0, 37.5, 51.5),
     "asia": (-11.0, 26.0, 77.0, 150.0),

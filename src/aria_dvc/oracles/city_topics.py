@@ -113,6 +113,13 @@ _COMMON_NAMES = frozenset(
 )
 
 
+_GENERIC = frozenset(
+    "landmarks heritage architecture historic_arch cuisine arts music festivals events tourism "
+    "traditional_arts nickname".split()
+)
+"""Topics that every city has to offer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """One thing that a city may be known for."""
@@ -190,6 +197,8 @@ class Topics:
         text = strip_frame(claim)
         if not text:
             return None
+        if "unesco" in claim and " or unesco" not in claim and not self._unesco():
+            return self._unesco()
         head, *examples = _EXAMPLES.split(text, maxsplit=1)
         if examples and head:
             detail = self._any(re.split(r" or | and |,", examples[0]))
@@ -198,6 +207,9 @@ class Topics:
             main = self._joined(head)
             return main if main is False else None
         return self._joined(text)
+
+    def _unesco(self) -> bool | None:
+        return self.value(next(topic for topic in topics() if topic.name == "unesco"))
 
     def near(self, name: str) -> bool | None:
         """Whether a sight of that name or a kind of it is in or by the city."""
@@ -227,7 +239,11 @@ class Topics:
 
     def _any_or_whole(self, text: str) -> bool | None:
         """One true option is enough; what one topic covers as a whole counts too."""
-        options = self._any(re.split(r",? or |,", text))
+        parts = re.split(r",? or |,", text)
+        options = self._any(parts)
+        if options and self._part(strip_frame(parts[0])) is False:
+            firm = [part for part in parts[1:] if not _is_generic(strip_frame(part))]
+            return self._any(firm) or None
         whole = self._part(text)
         return whole if options is None and whole else options
 
@@ -291,6 +307,11 @@ class Topics:
             if part in self.facts.sights:
                 return self.facts.sights[part]
         return None
+
+
+def _is_generic(text: str) -> bool:
+    """`heritage` in "indigenous culture or heritage" says nothing without the adjective."""
+    return all(topic.name in _GENERIC for topic, _ in _longest(text))
 
 
 def strip_frame(claim: str) -> str:

@@ -40,7 +40,8 @@ class WaterClaims:
         if asked == "c":
             return None
         turns = [abs(_ROUND.index(asked) - _ROUND.index(side)) for side in sides]
-        return False if all(min(turn, 8 - turn) >= 2 for turn in turns) else None
+        far = 2 if self.facts.coast == "yes" else 1
+        return False if all(min(turn, 8 - turn) >= far for turn in turns) else None
 
     def coast_of(self, name: str) -> bool | None:
         """Whether the city lies on the coast of a sea, a country or a region."""

@@ -1,0 +1,176 @@
+"""Comparisons: bigger than a car, heavier than 5 kg, fits in a pocket."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from aria_dvc.oracles.object_data import objects
+from aria_dvc.oracles.object_table import (
+    Extent,
+    Measures,
+    extent,
+    look_up,
+    measures,
+    measures_of,
+    read_rows,
+)
+from aria_dvc.oracles.object_words import key
+
+_MORE = {
+    "bigger": "size", "larger": "size", "greater": "size", "heavier": "weight", "longer": "length",
+    "taller": "length", "pricier": "price", "costlier": "price", "higher": "length",
+}  # fmt: skip
+_LESS = {"smaller": "size", "tinier": "size", "lighter": "weight", "shorter": "length",
+         "cheaper": "price"}  # fmt: skip
+_WORDY = (
+    (r"more expensive", "pricier"),
+    (r"less expensive|more affordable", "cheaper"),
+    (r"more heavy", "heavier"),
+    (r"(?:larger|bigger|greater) in size", "bigger"),
+    (r"smaller in size", "smaller"),
+    (r"(?:cost|sell for|be worth|worth|priced at|priced) (?:more|over|above)(?: than)?", "pricier than"),
+    (r"(?:cost|sell for|be worth|worth|priced at|priced) (?:less|under|below)(?: than)?", "cheaper than"),
+    (r"(?:weigh|weighs) (?:more|over|above)(?: than)?", "heavier than"),
+    (r"(?:weigh|weighs) (?:less|under|below)(?: than)?", "lighter than"),
+    (r"(?:over|more than) (?=\S+ (?:feet|foot|ft|meters?|metres?|m|inch|inches|cm) (?:long|tall|high|wide))", "longer than "),
+    (r"(?:under|less than) (?=\S+ (?:feet|foot|ft|meters?|metres?|m|inch|inches|cm) (?:long|tall|high|wide))", "shorter than "),
+)  # fmt: skip
+_WORDY_PATTERNS = [
+    (re.compile(rf"\b(?:{old})\b" if old[-1] != ")" or "(?=" not in old else old), new)
+    for old, new in _WORDY
+]
+_COMPARISON = re.compile(
+    rf"^(?:(?:much|a lot|significantly|slightly|physically|even|far) )?"
+    rf"(?P<word>{'|'.join([*_MORE, *_LESS])})(?: in (?:size|weight|length|price))? than "
+    r"(?:the size of |that of )?(?P<reference>.+?)(?: in size| is| by size| by volume| does| in weight)?$"
+)
+_FIT = re.compile(
+    r"^(?:easily |comfortably |small enough to |able to |light enough to )*"
+    r"(?:fit|fits|be put|be held|be placed|be carried|go|be kept|be stored)(?: easily| comfortably)? "
+    r"(?:in|into|inside|inside of|within|on|through)"
+    r" (?:the palm of )?(?P<holder>.+)$"
+)
+_LENGTH_UNITS = {
+    "inch": 2.54, "inche": 2.54, "in": 2.54, "foot": 30.48, "ft": 30.48, "yard": 91.44,
+    "meter": 100.0, "metr": 100.0, "m": 100.0, "cm": 1.0, "centimeter": 1.0, "centimetr": 1.0,
+    "mile": 160934.0, "km": 100000.0, "kilometer": 100000.0,
+}  # fmt: skip
+_WEIGHT_UNITS = {
+    "pound": 0.4536, "lb": 0.4536, "lbs": 0.4536, "kg": 1.0, "kilo": 1.0, "kilogram": 1.0,
+    "gram": 0.001, "g": 0.001, "ounc": 0.02835, "oz": 0.02835, "ton": 1000.0, "tonn": 1000.0,
+}  # fmt: skip
+_PRICE_UNITS = {"dollar": 1.0, "usd": 1.0, "buck": 1.0, "euro": 1.1, "cent": 0.01}
+_NUMBERS = {
+    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50,
+    "hundred": 100, "thousand": 1000, "million": 1_000_000, "a": 1, "an": 1, "half": 0.5,
+}  # fmt: skip
+_SAME = 1.06
+"""Sizes closer than this factor count as neither bigger nor smaller."""
+
+
+def comparison(claim: str) -> Extent | None:
+    """The extent of a comparison with a thing or a measure; None if it is none that is known."""
+    for pattern, replacement in _WORDY_PATTERNS:
+        claim = pattern.sub(replacement, claim)
+    match = _COMPARISON.match(claim)
+    if match:
+        word = match["word"]
+        measure = _MORE.get(word) or _LESS[word]
+        bound = _bound(measure, match["reference"])
+        return None if bound is None else _beyond(measure, bound, word in _MORE)
+    held = _FIT.match(claim)
+    return _fitting(held["holder"]) if held else None
+
+
+def _beyond(measure: str, bound: float, more: bool) -> Extent:
+    values = {name: getattr(item, measure) for name, item in measures().items()}
+    known = {name: value for name, value in values.items() if value is not None}
+    yes = {
+        n
+        for n, value in known.items()
+        if (value > bound * _SAME if more else value * _SAME < bound)
+    }
+    return Extent(frozenset(yes), frozenset(known) - yes)
+
+
+def _fitting(holder: str) -> Extent | None:
+    name = key(re.sub(r"^(?:person|someone|human|adult|average person)s? ", "", holder))
+    if name not in _holders():
+        room = _references().get(name)
+        if room is None or "hand" in name:
+            return None
+        limits = (room.length, room.size)
+    else:
+        limits = _holders()[name]
+    length, size = limits
+    solid = frozenset(n for n, m in measures().items() if m.length <= length and m.size <= size)
+    return extent(solid)
+
+
+def _bound(measure: str, reference: str) -> float | None:
+    amount = _amount(reference)
+    if amount is not None:
+        kind, value = amount
+        wanted = {"size": "length"}.get(measure, measure)
+        return value if kind == wanted else None
+    named = _references().get(key(reference))
+    return None if named is None else getattr(named, measure)
+
+
+def _amount(text: str) -> tuple[str, float] | None:
+    match = re.match(
+        r"^(?:about |around )?(?P<number>[\d.]+|(?:\w+ ){0,2}?\w+?) ?(?P<unit>[a-z]+)(?: (?:long|tall|high|wide|in length|in height|across|in weight|in size|bill))?$",
+        text,
+    )
+    if not match:
+        return None
+    unit = key(match["unit"])
+    number = _number(match["number"])
+    for kind, units in (
+        ("length", _LENGTH_UNITS),
+        ("weight", _WEIGHT_UNITS),
+        ("price", _PRICE_UNITS),
+    ):
+        if number is not None and unit in units:
+            return kind, number * units[unit]
+    return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    product = 1.0
+    for word in text.split():
+        if word not in _NUMBERS:
+            return None
+        product *= _NUMBERS[word]
+    return product
+
+
+@cache
+def _references() -> dict[str, Measures]:
+    found = {
+        key(name): measures_of(row)
+        for row in read_rows("object_references.csv")
+        for name in row["names"].split("|")
+    }
+    for item in objects():
+        for name in item.names:
+            found[key(name)] = measures()[item.name]
+    return found
+
+
+@cache
+def _holders() -> dict[str, tuple[float, float]]:
+    return {
+        key(name): (float(row["length"]), float(row["size"]))
+        for row in read_rows("object_holders.csv")
+        for name in row["names"].split("|")
+    }
+
+
+__all__ = ["comparison", "look_up"]

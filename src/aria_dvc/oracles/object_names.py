@@ -1,0 +1,44 @@
+"""Guesses by name: a named object is right only where it is the target or a kind that it belongs to."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+from aria_dvc.oracles.object_data import objects
+from aria_dvc.oracles.object_table import Extent, extent, look_up, written
+from aria_dvc.oracles.object_words import key
+from aria_dvc.oracles.text import fold
+
+_ARTICLE = re.compile(r"^(?:a|an|the|some|any|your|my|one)\b ?")
+
+
+@cache
+def _targets() -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for item in objects():
+        for name in item.names:
+            found[key(name, True)] = found.get(key(name, True), frozenset()) | {item.name}
+    return found
+
+
+@cache
+def _strangers() -> frozenset[str]:
+    """Keys of common things that are none of the targets."""
+    source = resources.files("aria_dvc.oracles").joinpath("data/object_others.txt")
+    lines = source.read_text("utf-8").splitlines()
+    names = {name for line in lines if not line.startswith("#") for name in line.split(",")}
+    return frozenset(key(name, noun=True) for name in names) - {""}
+
+
+def named(phrase: str) -> Extent | None:
+    """The extent of `Is it a <phrase>?`; None when the phrase names no known thing."""
+    bare = _ARTICLE.sub("", phrase.strip())
+    name = key(bare, noun=True)
+    targets = _targets().get(name)
+    if targets is not None:
+        return extent(targets | written("noun").get(fold(bare), frozenset()))
+    if name in _strangers() and look_up("noun", phrase) is None:
+        return extent(frozenset())
+    return None

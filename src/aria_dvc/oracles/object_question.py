@@ -1,0 +1,139 @@
+"""Brings a question about the hidden object into one plain form: `is it X`, `do you X it`, ...
+
+Lower case, no punctuation, contractions written out, preambles and question tags taken away.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aria_dvc.oracles.text import strip_accents
+
+_END = re.compile(r"(?<!\d)[.!](?=\s|$)|(?<=\d)[.!](?=\s|$)|\?|\n")
+_NUMBERING = re.compile(r"^\W*(?:(?:question|q)\s*)?(?:number\s*)?#?\d{1,2}\s*[.):-]\s*")
+_PREAMBLE = re.compile(r"^.*?\b(?:question|guess|ask|answer)\b[^:?]{0,40}:\s*")
+_CONTRACTIONS = [
+    (re.compile(pattern), text)
+    for pattern, text in (
+        (r"['’‘`´]", "'"),
+        (r"\b(?:ca)n't\b", "can nt"),
+        (r"\bwon't\b", "will nt"),
+        (r"\b(is|are|was|were|do|does|did|has|have|could|would|should)n'?t\b", r"\1 nt"),
+        (r"\b(it|they|you|that|this|there)'(?:s|re)\b", r"\1 is"),
+        (r"\b(you|they|i|we|people)'d\b", r"\1 would"),
+        (r"\b(it|you|they)'ll\b", r"\1 will"),
+        (r"\bi'm\b", "i am"),
+        (r"\$\s?(\d[\d,]*)", r"\1 dollars"),
+        (r"(\d),(\d{3})", r"\1\2"),
+        (r"(\d)-(\d)", r"\1 \2"),
+        (r"'s\b", "s"),
+        (r"(\d)(?=(?:kg|cm|lbs?|ft|m|g|inches|feet|meters|pounds)\b)", r"\1 "),
+        (r"\bt\.v\.", "tv"),
+        (r"\be\.g\.|\bi\.e\.|\betc\b", ","),
+        (r"\([^)]*\)", " "),
+        (r"[^a-z0-9,.?!\n]+", " "),
+        (r"(?<!\d)\.(?=\d)", " "),
+    )
+]
+_LEADS = re.compile(
+    r"^(?:(?:so|ok|okay|then|now|next|and|well|alright|great|good|nice|thanks|thank you|hmm|hm|um|"
+    r"also|please|interesting|hello|hi|first|lastly|finally|lets see|let us see|i see|got it|"
+    r"but|cool|oh|sorry|in that case|that being said|is the answer yes)[ ,]+)+"
+)
+_ASKING = re.compile(
+    r"^(?:i (?:would like to know|want to know|wonder|am wondering|ask)(?: if| whether)|"
+    r"(?:can|could|would|will) you (?:please )?(?:tell|let|inform|confirm)(?: me| us)?(?: know)?"
+    r"(?: if| whether| that)?|do you know (?:if|whether)|is it (?:true|correct|right|the case|"
+    r"fair to say|safe to say|accurate to say)(?: that)|would you (?:say|consider|call|describe)(?: that)?|"
+    r"am i (?:right|correct)(?: that| in thinking(?: that)?)?|can i assume(?: that)?|"
+    r"do you think(?: that)?|i (?:think|believe|guess|suspect|assume)(?: that)?|"
+    r"my (?:final |next )?guess is(?: that)?|does it happen that|may i ask (?:if|whether)|"
+    r"is it (?:possible|likely) that) (?=\w)"
+)
+_THING = (
+    r"(?:(?:the|this|that|your|our|my) (?:(?:mystery|secret|hidden|target|chosen|correct|unknown|"
+    r"right|mysterious) )?(?:object|thing|item|answer|word|noun|target|entity|subject|concept)"
+    r"(?: in question)?(?: (?:that |which )?(?:you are|you re|i am|you is|you were|we are) (?:thinking|looking)"
+    r"(?: of| about| for)?| you have in mind| you chose| you picked)?"
+    r"|what (?:you are|you is) thinking(?: of| about)?)(?= |$)"
+)
+_TAIL = re.compile(
+    r"(?:[ ,]+(?:then|right|correct|by any chance|please|or not|yes or no|"
+    r"true or false|is nt it|are nt they|does nt it|do nt they|can nt you|do nt you|is it not|is it))+ *$"
+)
+_WH = re.compile(
+    r"^(?:what|which|where|who|whom|whose|when|why|how)\b|^(?:tell|describe|give|name|list|explain|"
+    r"say|ignore|forget|repeat|reveal|print|write)\b|^(?:can|could|would|will) you (?:please )?"
+    r"(?:give|describe|explain|reveal|help|provide|repeat|list|tell)\b"
+)
+_SWAP = re.compile(
+    r"^(?P<subject>it|they|this|that|you|i|we|people|there) (?P<verb>is|are|was|were|has|have|does|do|can|"
+    r"could|would|might|may|must|will)\b ?(?P<rest>.*)$"
+)
+_AUX = r"is|are|was|were|does|do|did|can|could|would|will|might|may|must|has|have|should"
+ASKED = re.compile(rf"^(?:{_AUX})\b")
+
+
+def read_question(raw: str) -> str:
+    """The plain form of the only question in `raw`; "" when there is none or more than one."""
+    text = strip_accents(raw)
+    for pattern, replacement in _CONTRACTIONS:
+        text = pattern.sub(replacement, text)
+    sentences = _sentences(_NUMBERING.sub("", _PREAMBLE.sub("", raw_strip(raw)).strip()))
+    if len(sentences) != 1:
+        return ""
+    return _plain(sentences[0])
+
+
+def raw_strip(raw: str) -> str:
+    text = strip_accents(raw).strip()
+    for pattern, replacement in _CONTRACTIONS[:11]:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _sentences(text: str) -> list[str]:
+    ends = [match.group() for match in _END.finditer(text)]
+    parts = [part.strip() for part in _END.split(text)]
+    pairs = [(p, e) for p, e in zip(parts, [*ends, ""], strict=True) if re.search("[a-z]", p)]
+    asked = [part for part, end in pairs if end == "?"]
+    return asked or [part for part, _ in pairs][-1:]
+
+
+def _plain(sentence: str) -> str:
+    text = _NUMBERING.sub("", sentence)
+    for pattern, replacement in _CONTRACTIONS[11:]:
+        text = pattern.sub(replacement, text)
+    text = re.sub(r"\s+", " ", re.sub(r"\s*,\s*", ", ", text)).strip(" ,.!")
+    text = _LEADS.sub("", text)
+    text = re.sub(rf"\b{_THING}", "it", text)
+    if _WH.match(text):
+        return ""
+    for _ in range(3):
+        text = _swap(_LEADS.sub("", _ASKING.sub("", text)))
+    text = re.sub(
+        r"^(is|are|do|does|can|could|would|was|has|have|will|should|did) nt ", r"\1 ", text
+    )
+    text = re.sub(r" nt\b", " not", _TAIL.sub("", text))
+    text = re.sub(r"^(?:based on|given|considering|since|because) [^,]*, ", "", text)
+    text = (
+        re.sub(
+            r"^(\w+) (?:they|this|that|these|those|the)(?= |$)(?! (?:most|biggest|largest|tail|color|size|word|first|last|name|main|primary|majority)|only)",
+            r"\1 it",
+            text,
+        )
+        if ASKED.match(text)
+        else text
+    )
+    return text.strip(" ,")
+
+
+def _swap(text: str) -> str:
+    """`it is alive` -> `is it alive`; a fragment (`an animal`) -> `is it an animal`."""
+    match = _SWAP.match(text)
+    if match:
+        return f"{match['verb']} {match['subject']} {match['rest']}".strip()
+    text = re.sub(r"^(?:if|whether) ", "", text)
+    if text and not ASKED.match(text):
+        text = f"is it {text}"
+    return text
