@@ -114,6 +114,12 @@ FACTS = (
     ("Lahore", "Is your city near the border with India?", "yes"),
     ("Faisalabad", "Is your city known for textiles?", "yes"),
     ("Tashkent", "Was the country once part of the Soviet Union?", "yes"),
+    ("Shanghai", "Is the population over 10 million?", "yes"),
+    ("Mexico City", "Is the city at an elevation above 2000 meters?", "yes"),
+    ("Berlin", "Is it in the European Union?", "yes"),
+    ("Casablanca", "Is it north of the equator?", "yes"),
+    ("Lima", "Is the official language Spanish?", "yes"),
+    ("Wuhan", "Are you in Wuhan?", "yes"),
     ("Tashkent", "Is your city located in a landlocked country?", "yes"),
     ("Cairo", "Is your city in a landlocked country?", "no"),
     ("Fortaleza", "Does it have buildings that are recognized as UNESCO World Heritage?", "no"),
@@ -198,6 +204,8 @@ OPEN_FACTS = (
 )
 
 CHOICES = (
+    ("Wuhan", "Is it Wuhan or Nanjing?", "one of them"),
+    ("Berlin", "Is it Wuhan or Nanjing?", "none of them"),
     ("Beijing", "Is it in northern China or southern China?", "northern China"),
     ("Guangzhou", "Is your city located in the northern or southern part of China?", "southern"),
     ("Mexico City", "Is it located in North or South America?", "North America"),

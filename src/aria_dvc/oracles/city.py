@@ -22,7 +22,7 @@ from aria_dvc.oracles.text import fold
 UNKNOWN = "I do not know the answer to that."
 _YES_NO = re.compile(
     r"^(?P<verb>is|are|was|were|does|do|did|has|have|had|can|could|would|will) "
-    r"(?P<subject>CITY|it|there|COUNTRY|you|we|people in CITY|people|the people|the answer|the city) ?(?P<claim>.*)$"
+    r"(?P<subject>CITY|it|there|COUNTRY|you|we|people in CITY|people|the people|the answer|the city)(?![a-z]) ?(?P<claim>.*)$"
 )
 _GUESS_STATEMENT = re.compile(
     r"\b(?:my (?:final )?guess|i (?:guess|think|believe)|(?:is|must be|might be|could be) (?:most )?(?:likely|probably)|"
@@ -34,6 +34,7 @@ _CHOICE = re.compile(
 
 
 _MAIN = r"(?:main|predominant|dominant|majority|official|primary|principal|most common)"
+_EITHER = re.compile(r"^is (?:it|CITY) \w+(?: \w+){0,3} or \w+(?: \w+){0,3}$")
 _PLACING = re.compile(r"\b(?:located|near|close|in|from|far)\b")
 _AUXILIARY = re.compile(r"^(?:is|are|was|were|does|do|did|has|have|had|can|could|would|will)\b")
 _SIDE = "|".join(sorted(DIRECTIONS, key=len, reverse=True))
@@ -84,7 +85,9 @@ class CityOracle:
 
     def _inverted(self, text: str) -> tuple[bool | None, str]:
         """Yes/no questions whose subject is something in the city."""
-        spoken = re.match(r"^(?:is|are) (\w+) (?:the )?(?:\w+ ){0,2}(?:language|spoken)\b", text)
+        spoken = re.match(
+            r"^(?:is|are) (?!the )(\w+) (?:the )?(?:\w+ ){0,2}(?:language|spoken)\b", text
+        )
         if spoken:
             value = self.claims.country.speaks(spoken[1])
             return (value or None) if spoken[1] == "english" else value, "language"
@@ -93,6 +96,12 @@ class CityOracle:
         ) or re.match(rf"^is (\w+) the {_MAIN} religion\b", text)
         if faith:
             return self.claims.country.faith(faith[1]), "religion"
+        tongue = re.match(rf"^is (?:the )?{_MAIN} language (?:(?:in|of) CITY |there )?(\w+)$", text)
+        if tongue:
+            return self.claims.country.speaks(tongue[1]), "language"
+        people = re.match(r"^is (?:the |its )?population (?:of CITY |there )?(.+)$", text)
+        if people:
+            return self.claims.truth(f"population {people[1]}")
         flows = re.match(
             r"^(?:does|do) (?:the )?(.+) (?:flow|run|pass|go) (?:through|by|past) (?:CITY|it)$",
             text,
@@ -106,6 +115,8 @@ class CityOracle:
 
     def _guess(self, question: Question, raw: str) -> str:
         named = find_city_mentions(raw)
+        if len(named) > 1 and _EITHER.match(question.text):
+            return "It is one of them." if self.city in named else "No, it is none of them."
         match = re.match(
             r"^(?:is|are|was|could|would) (?:CITY|it|the answer|you|this|that|the city|the name)(?: be)?(?: in fact| perhaps| maybe| by any chance| actually| possibly| called| named| known as| from| you are from| you are thinking of)* (?P<name>(?!in |on |near |at |located).+)$",
             question.text,
@@ -182,10 +193,12 @@ class CityOracle:
         return self.claims.truth(claim)
 
     def _people(self, claim: str) -> tuple[bool | None, str]:
-        speak = re.match(r"^(?:\w+ly )?(?:speak|speaking) (\w+)", claim)
+        speak = re.match(r"^(?:there )?(?:\w+ly )?(?:speak|speaking) (\w+)", claim)
         if speak:
             return self.claims.country.speaks(speak[1]), "language"
-        live = re.match(r"^(?:live|living|from|reside|located|based)\b ?(?:in )?(.+)$", claim)
+        live = re.match(
+            r"^(?:(?:live|living|from|reside|located|based)\b ?(?:in )?|in )(.+)$", claim
+        )
         if live:
             return self.claims.within(live[1]), "in"
         have = re.match(r"^have (.+)$", claim)

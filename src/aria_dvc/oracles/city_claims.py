@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.city_country import CountryClaims
+from aria_dvc.oracles.city_country import CLUBS, CountryClaims
 from aria_dvc.oracles.city_facts import CityFacts
 from aria_dvc.oracles.city_lists import DEMONYMS, ISLAND_COUNTRIES, LANDLOCKED_COUNTRIES, LARGEST
 from aria_dvc.oracles.city_logic import NUMBER, all_of, any_of, between, not_, number
@@ -101,6 +101,9 @@ class Claims:
             ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda m: self.facts.country.name in ISLAND_COUNTRIES or None),
             ("equator", rf"^{_LOCATED}(?:near|close to|on|along) the equator$", lambda m: between(abs(self.facts.latitude), 7, 13)),
             ("hemisphere", rf"^{_LOCATED}(?:in|within) the (north|south|east|west)(?:ern)? hemisphere$", lambda m: self.hemisphere(m[1])),
+            ("hemisphere", rf"^{_LOCATED}(north|south) of the equator$", lambda m: self.hemisphere(m[1])),
+            ("climate", rf"^{_LOCATED}in (?:a |an )?((?:\w+ )+climate)(?: zone)?$", lambda m: self.topics.truth(m[1])),
+            ("altitude", rf"^{_LOCATED}(?:at )?(?:an )?(?:elevation |altitude )?(?:of )?(?:above|over|more than|higher than) (\d+) (?:meters|metres|m)(?: above sea level| high)?$", lambda m: self.facts.elevation > int(m[1])),
             ("tropics", rf"^{_LOCATED}in (?:the tropics|a tropical (?:region|area|zone|country))$", lambda m: between(abs(self.facts.latitude), 22.6, 24.5)),
             ("altitude", rf"^{_LOCATED}(?:at|in|on) (?:a |an )?(?:very |relatively )?(?:high|higher|significant)(?: altitude| elevation| altitude above sea level| elevation above sea level)$|^have a (?:high|higher) (?:altitude|elevation)$", lambda m: not_(between(self.facts.elevation, 500, 850))),
             ("altitude", rf"^{_LOCATED}(?:at|near|below) sea level$", lambda m: between(self.facts.elevation, 26, 60)),
@@ -134,6 +137,8 @@ class Claims:
     def within(self, phrase: str) -> bool | None:
         """Whether the city lies in a place, or in a country of some kind."""
         phrase = re.sub(r" (?:or is it .*|rather than .*|as opposed to .*)$", "", phrase)
+        if phrase in CLUBS:
+            return self.country.claim(f"in {phrase}")
         if " or " in phrase:
             values = [self.places.within(p) for p in re.split(r" or |,", phrase) if p.strip()]
             if None not in values:

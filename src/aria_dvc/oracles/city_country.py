@@ -18,7 +18,7 @@ from aria_dvc.oracles.city_lists import (
 from aria_dvc.oracles.city_logic import NUMBER, any_of, number
 from aria_dvc.oracles.city_places import Places, regions, waters
 
-_CLUBS = frozenset(
+CLUBS = frozenset(
     "european union|eu|nato|g20|g7|asean|brics|commonwealth|african union|arab league|opec|"
     "eurozone|schengen area|mercosur|oecd".split("|")
 )
@@ -85,7 +85,7 @@ class CountryClaims:
         return None
 
     def _member(self, club: str) -> bool | None:
-        if club not in _CLUBS:
+        if club not in CLUBS:
             return self.places.within(club)
         return club in {part.strip() for part in self.facts.country.text["member"].split("|")}
 
