@@ -15,6 +15,7 @@ from aria_dvc.credit.quality import credit_quality
 from aria_dvc.credit.returns import discounted_returns
 from aria_dvc.credit.selection import Selection, curve_frame, labels_by_role, select_k
 from aria_dvc.intentions.cuts import NestedLabels
+from aria_dvc.intentions.distinct import find_distinct
 from aria_dvc.intentions.indices import index_curves
 from aria_dvc.intentions.space import clustered_rows, only
 
@@ -52,14 +53,15 @@ def role_codes(turns: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     return codes.astype(np.int64), names.tolist()
 
 
-def log_of(turns: pd.DataFrame, gamma: float) -> Log:
-    """The turns as arrays for `cells` and `curves`."""
+def log_of(turns: pd.DataFrame, gamma: float, utterance: np.ndarray | None = None) -> Log:
+    """The turns as arrays for `cells` and `curves`; `utterance`: (n,) codes of equal utterances."""
     return make_log(
         turns["episode_id"].to_numpy(dtype=str),
         turns["position"].to_numpy(),
         role_codes(turns)[0],
         turns["is_action"].to_numpy(dtype=bool),
         returns_of(turns, gamma),
+        utterance=utterance,
     )
 
 
@@ -84,7 +86,7 @@ def choose_k(
     """
     import pandas as pd
 
-    log = log_of(turns, gamma)
+    log = log_of(turns, gamma, find_distinct(vectors).point)
     cells = cell_curves(log, nested)
     rows = clustered_rows(turns, game)
     clustered = only(nested, rows) if not rows.all() else nested
