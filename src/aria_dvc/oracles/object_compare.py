@@ -45,6 +45,9 @@ _COMPARISON = re.compile(
     rf"(?P<word>{'|'.join([*_MORE, *_LESS])})(?: in (?:size|weight|length|price))? than "
     r"(?:the size of |that of )?(?P<reference>.+?)(?: in size| is| by size| by volume| does| in weight)?$"
 )
+_SIZE_OF = re.compile(
+    r"^(?:about |roughly )?(?:the )?size of (?P<reference>.+?) or (?P<word>smaller|bigger|larger)$"
+)
 _FIT = re.compile(
     r"^(?:easily |comfortably |small enough to |able to |light enough to )*"
     r"(?:fit|fits|be put|be held|be placed|be carried|go|be kept|be stored)(?: easily| comfortably)? "
@@ -74,6 +77,7 @@ def comparison(claim: str) -> Extent | None:
     """The extent of a comparison with a thing or a measure; None if it is none that is known."""
     for pattern, replacement in _WORDY_PATTERNS:
         claim = pattern.sub(replacement, claim)
+    claim = _SIZE_OF.sub(_size_of, claim)
     match = _COMPARISON.match(claim)
     if match:
         word = match["word"]
@@ -82,6 +86,10 @@ def comparison(claim: str) -> Extent | None:
         return None if bound is None else _beyond(measure, bound, word in _MORE)
     held = _FIT.match(claim)
     return _fitting(held["holder"]) if held else None
+
+
+def _size_of(match: re.Match[str]) -> str:
+    return f"{match['word']} than {match['reference']}"
 
 
 def _beyond(measure: str, bound: float, more: bool) -> Extent:

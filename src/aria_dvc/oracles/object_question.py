@@ -107,6 +107,7 @@ def _plain(sentence: str) -> str:
     text = re.sub(r"\s+", " ", re.sub(r"\s*,\s*", ", ", text)).strip(" ,.!")
     text = _LEADS.sub("", text)
     text = re.sub(rf"\b{_THING}", "it", text)
+    text = re.sub(r"\b(?:this|these|those|them)\b", "it", text)
     if _WH.match(text):
         return ""
     for _ in range(3):
