@@ -77,7 +77,7 @@ def code_version() -> str:
         path = root / name
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in files:
-            if file.suffix in (".py", ".csv", ".json"):
+            if file.suffix in (".py", ".csv", ".json", ".yaml", ".txt"):
                 digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.arena.collection import assign, collect_episodes, derived_seed
+from aria_dvc.arena.collection import assign, collect_episodes, derived_seed, from_journal
 from aria_dvc.arena.journal import Journal, code_version, content_fingerprint
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import Params, PlaySettings
+from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
 
@@ -45,6 +46,23 @@ class Session:
 
         Raises AriaError if a player is unknown or cannot be reached.
         """
+        seed = derived_seed(params.seed, self.purpose)
+        wanted = assign(self.game, self.episodes, seed, self.grid)
+        journal = Journal(self._inputs(params, seed))
+        finished = from_journal(journal, wanted)
+        if len(finished) == len(wanted):  # without loading a model
+            return [finished[assignment.episode_id] for assignment in wanted]
+        return collect_episodes(
+            self.game,
+            wanted,
+            self._players(params),
+            self.settings,
+            reward=self.reward,
+            journal=journal,
+            title=title or f"{self.purpose} {self.game.name}",
+        )
+
+    def _players(self, params: Params) -> dict[str, Player]:
         context = PlayerContext(
             self.settings,
             str(self.base_model),
@@ -52,17 +70,7 @@ class Session:
             adapter=str(self.adapter) if self.adapter else None,
             trust_remote_code=params.base_model.trust_remote_code,
         )
-        players = {role: context.player(spec) for role, spec in self.players.items()}
-        seed = derived_seed(params.seed, self.purpose)
-        return collect_episodes(
-            self.game,
-            assign(self.game, self.episodes, seed, self.grid),
-            players,
-            self.settings,
-            reward=self.reward,
-            journal=Journal(self._inputs(params, seed)),
-            title=title or f"{self.purpose} {self.game.name}",
-        )
+        return {role: context.player(spec) for role, spec in self.players.items()}
 
     def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
