@@ -12,7 +12,7 @@ from aria_dvc.pipeline.stage import run_stage
 
 def main(params: Params, category: str) -> None:
     out = paths.policy(category)
-    frames = category_frames(params, category)
+    frames = category_frames(params, category, params.policy.max_episodes)
     if not frames:
         nothing_to_train(out, category)
         return

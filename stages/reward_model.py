@@ -10,7 +10,7 @@ from aria_dvc.pipeline.stage import run_stage
 
 def main(params: Params, category: str) -> None:
     out = paths.reward_model(category)
-    frames = category_frames(params, category)
+    frames = category_frames(params, category, params.reward_model.max_episodes)
     if not frames:
         nothing_to_train(out, category)
         return

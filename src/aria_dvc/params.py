@@ -163,6 +163,7 @@ class RewardModelParams(Block):
     backbone: str
     learning_rate: float = Field(gt=0)
     epochs: float = Field(gt=0)
+    max_episodes: int | None = Field(None, ge=1)
     batch_size: int = Field(ge=1)
     max_tokens: int = Field(ge=16)
     tokens_per_batch: int = Field(1024, ge=64)
@@ -191,6 +192,7 @@ class PolicyParams(Block):
     kl: float = Field(ge=0)
     learning_rate: float = Field(gt=0)
     epochs: float = Field(gt=0)
+    max_episodes: int | None = Field(None, ge=1)
     batch_size: int = Field(ge=1)
     tokens_per_batch: int = Field(ge=64)
     max_tokens: int = Field(ge=16)

@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from aria_dvc.files import read_parquet, write_json, written_aside
 from aria_dvc.learning.examples import GameFrames
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def category_frames(params: Params, category: str) -> list[GameFrames]:
+
+def category_frames(
+    params: Params, category: str, max_episodes: int | None = None
+) -> list[GameFrames]:
     """Turns, episodes and rewards of every listed game of `category`.
 
     The games come from params.yaml, never from what lies in the folders: a game that was taken
     off the list leaves its files behind.
+
+    Args:
+        max_episodes: at most so many episodes per game, drawn with the run's seed; None: all.
     """
-    return [
-        GameFrames(
-            game,
-            read_parquet(paths.turns(game)),
-            read_parquet(paths.episodes(game)),
-            read_parquet(paths.rewards(game)),
-        )
-        for game in params.games_of(category)
-    ]
+    frames = []
+    for game in params.games_of(category):
+        rewards = read_parquet(paths.rewards(game))
+        kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
+        tables = (read_parquet(paths.turns(game)), read_parquet(paths.episodes(game)), rewards)
+        frames.append(GameFrames(game, *(_only(table, kept) for table in tables)))
+    return frames
+
+
+def _drawn(ids: np.ndarray, count: int | None, seed: int) -> np.ndarray:
+    if count is None or len(ids) <= count:
+        return ids
+    return np.random.default_rng(seed).choice(ids, count, replace=False)
+
+
+def _only(table: pd.DataFrame, ids: np.ndarray) -> pd.DataFrame:
+    return table[table["episode_id"].isin(ids)].reset_index(drop=True)
 
 
 def nothing_to_train(out: Path, category: str) -> None:
