@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +120,7 @@ def _load_packaged(source: str) -> tuple[Any, Any]:
             "local model folder"
         )
     folder = Path(spec.origin).parent
-    with quiet_transformers():
+    with quiet_transformers(), redirect_stderr(StringIO()):  # its bar knows no switch
         loaded = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32)
         tokenizer = _gguf_tokenizer(folder, name)
     return _unmarked(loaded, source), tokenizer
