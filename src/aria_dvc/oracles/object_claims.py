@@ -17,6 +17,7 @@ from aria_dvc.oracles.object_names import named
 from aria_dvc.oracles.object_question import read_question
 from aria_dvc.oracles.object_spelling import spelling
 from aria_dvc.oracles.object_table import UNKNOWN, Extent, everything, extent, look_up, written
+from aria_dvc.oracles.object_words import key
 
 
 @lru_cache(maxsize=4096)
@@ -77,6 +78,7 @@ def _in_frame(frame: str, text: str, possible: bool) -> Extent | None:
         "made": _made,
         "about": _about,
         "do": _can_do,
+        "into": lambda part, can: look_up("use", f"make {part}", can),
     }
     if frame in readers:
         return readers[frame](text, possible)
@@ -253,6 +255,11 @@ def _noun_phrase(text: str, possible: bool) -> Extent | None:
         head, tail = _head(match["head"], possible), _relative(match, possible)
         if tail is not None and head is not None:
             return head & tail
+    user = patterns.USED_BY.match(text)
+    users = look_up("by", user["who"], possible) if user else None
+    head = _head(user["head"], possible) if user and users is not None else None
+    if users is not None and head is not None:
+        return users & head
     return _modified(text, possible)
 
 
@@ -362,7 +369,8 @@ def _others(plain: str) -> Extent | None:
 
 def _done_by(who: str, act: str) -> Extent | None:
     users = _framed("by", who, True)
-    if users is None or not act.startswith(("use", "need", "play", "like", "own", "enjoy", "wear")):
+    usual = act.startswith(("use", "need", "play", "like", "own", "enjoy", "wear"))
+    if users is None or not (usual or key(who) in patterns.ANYBODY):
         return None
     if act in patterns.PLAIN_USE:
         return users

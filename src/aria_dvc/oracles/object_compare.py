@@ -10,7 +10,6 @@ from aria_dvc.oracles.object_table import (
     Extent,
     Measures,
     extent,
-    look_up,
     measures,
     measures_of,
     read_rows,
@@ -23,34 +22,38 @@ _MORE = {
 }  # fmt: skip
 _LESS = {"smaller": "size", "tinier": "size", "lighter": "weight", "shorter": "length",
          "cheaper": "price"}  # fmt: skip
-_WORDY = (
-    (r"more expensive", "pricier"),
-    (r"less expensive|more affordable", "cheaper"),
-    (r"more heavy", "heavier"),
-    (r"(?:larger|bigger|greater) in size", "bigger"),
-    (r"smaller in size", "smaller"),
-    (r"(?:cost|sell for|be worth|worth|priced at|priced) (?:more|over|above)(?: than)?", "pricier than"),
-    (r"(?:cost|sell for|be worth|worth|priced at|priced) (?:less|under|below)(?: than)?", "cheaper than"),
-    (r"(?:weigh|weighs) (?:more|over|above)(?: than)?", "heavier than"),
-    (r"(?:weigh|weighs) (?:less|under|below)(?: than)?", "lighter than"),
-    (r"(?:over|more than) (?=\S+ (?:feet|foot|ft|meters?|metres?|m|inch|inches|cm) (?:long|tall|high|wide))", "longer than "),
-    (r"(?:under|less than) (?=\S+ (?:feet|foot|ft|meters?|metres?|m|inch|inches|cm) (?:long|tall|high|wide))", "shorter than "),
-)  # fmt: skip
-_WORDY_PATTERNS = [
-    (re.compile(rf"\b(?:{old})\b" if old[-1] != ")" or "(?=" not in old else old), new)
-    for old, new in _WORDY
+_COSTS = r"(?:cost|sell for|be worth|worth|priced at|priced)"
+_LONG = r"(?=\S+ (?:feet|foot|ft|meters?|metres?|m|inch|inches|cm) (?:long|tall|high|wide))"
+_WORDY = [
+    (re.compile(rf"\b{old}"), new)
+    for old, new in (
+        (r"more expensive\b", "pricier"),
+        (r"(?:less expensive|more affordable)\b", "cheaper"),
+        (r"more heavy\b", "heavier"),
+        (r"(?:larger|bigger|greater) in size\b", "bigger"),
+        (r"smaller in size\b", "smaller"),
+        (rf"{_COSTS} (?:more|over|above)\b(?: than)?", "pricier than"),
+        (rf"{_COSTS} (?:less|under|below)\b(?: than)?", "cheaper than"),
+        (r"weighs? (?:more|over|above)\b(?: than)?", "heavier than"),
+        (r"weighs? (?:less|under|below)\b(?: than)?", "lighter than"),
+        (rf"(?:over|more than) {_LONG}", "longer than "),
+        (rf"(?:under|less than) {_LONG}", "shorter than "),
+    )
 ]
+"""Other words for the comparatives above."""
 _COMPARISON = re.compile(
     rf"^(?:(?:much|a lot|significantly|slightly|physically|even|far) )?"
     rf"(?P<word>{'|'.join([*_MORE, *_LESS])})(?: in (?:size|weight|length|price))? than "
-    r"(?:the size of |that of )?(?P<reference>.+?)(?: in size| is| by size| by volume| does| in weight)?$"
+    r"(?:the size of |that of )?(?P<reference>.+?)"
+    r"(?: in size| is| by size| by volume| does| in weight)?$"
 )
 _SIZE_OF = re.compile(
     r"^(?:about |roughly )?(?:the )?size of (?P<reference>.+?) or (?P<word>smaller|bigger|larger)$"
 )
 _FIT = re.compile(
     r"^(?:easily |comfortably |small enough to |able to |light enough to )*"
-    r"(?:fit|fits|be put|be held|be placed|be carried|go|be kept|be stored)(?: easily| comfortably)? "
+    r"(?:fit|fits|be put|be held|be placed|be carried|go|be kept|be stored)"
+    r"(?: easily| comfortably)? "
     r"(?:in|into|inside|inside of|within|on|through)"
     r" (?:the palm of )?(?P<holder>.+)$"
 )
@@ -69,13 +72,17 @@ _NUMBERS = {
     "nine": 9, "ten": 10, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50,
     "hundred": 100, "thousand": 1000, "million": 1_000_000, "a": 1, "an": 1, "half": 0.5,
 }  # fmt: skip
+_AMOUNT = re.compile(
+    r"^(?:about |around )?(?P<number>[\d.]+|(?:\w+ ){0,2}?\w+?) ?(?P<unit>[a-z]+)"
+    r"(?: (?:long|tall|high|wide|in length|in height|across|in weight|in size|bill))?$"
+)
 _SAME = 1.06
 """Sizes closer than this factor count as neither bigger nor smaller."""
 
 
 def comparison(claim: str) -> Extent | None:
     """The extent of a comparison with a thing or a measure; None if it is none that is known."""
-    for pattern, replacement in _WORDY_PATTERNS:
+    for pattern, replacement in _WORDY:
         claim = pattern.sub(replacement, claim)
     claim = _SIZE_OF.sub(_size_of, claim)
     match = _COMPARISON.match(claim)
@@ -128,25 +135,23 @@ def _bound(measure: str, reference: str) -> float | None:
 
 
 def _amount(text: str) -> tuple[str, float] | None:
-    match = re.match(
-        r"^(?:about |around )?(?P<number>[\d.]+|(?:\w+ ){0,2}?\w+?) ?(?P<unit>[a-z]+)(?: (?:long|tall|high|wide|in length|in height|across|in weight|in size|bill))?$",
-        text,
-    )
+    match = _AMOUNT.match(text)
     if not match:
         return None
     unit = key(match["unit"])
-    number = _number(match["number"])
+    count = number(match["number"])
     for kind, units in (
         ("length", _LENGTH_UNITS),
         ("weight", _WEIGHT_UNITS),
         ("price", _PRICE_UNITS),
     ):
-        if number is not None and unit in units:
-            return kind, number * units[unit]
+        if count is not None and unit in units:
+            return kind, count * units[unit]
     return None
 
 
-def _number(text: str) -> float | None:
+def number(text: str) -> float | None:
+    """`12`, `twelve` or `two hundred`; None for other words."""
     try:
         return float(text)
     except ValueError:
@@ -179,6 +184,3 @@ def _holders() -> dict[str, tuple[float, float]]:
         for row in read_rows("object_holders.csv")
         for name in row["names"].split("|")
     }
-
-
-__all__ = ["comparison", "look_up"]

@@ -1,4 +1,4 @@
-"""Guesses by name: a named object is right only where it is the target or a kind that it belongs to."""
+"""Guesses by name: right only of the named target, or of all that belong to the named kind."""
 
 from __future__ import annotations
 

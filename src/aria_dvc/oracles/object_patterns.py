@@ -110,6 +110,7 @@ DESCRIBED = _compiled(
             r"(?:be used (?:for|in|to) |help (?:you |people |with )?|do |perform )?(?P<rest>.+)$",
             "use",
         ),
+        (r"^(?:turned|made|processed|transformed|converted|baked) into (?P<rest>.+)$", "into"),
         (r"^(?:for|to) (?P<rest>.+)$", "use"),
         (r"^for (?P<rest>.+)$", "worn"),
         (
@@ -182,12 +183,17 @@ ACTS = _compiled(
     )
 )
 """`does it ...`: pattern and the frame that `rest` is read in."""
+USED_BY = re.compile(
+    r"^(?P<head>.+?) (?:that |which )?(?P<who>(?:an? )?\w+) (?:would |might |could |can |often )?"
+    r"(?:use|uses)$"
+)
 OTHERS_ACT = re.compile(
     r"^(?:do|does|would|can|could|might|will|did) (?P<who>.+?) "
     r"(?:often |usually |commonly |typically |normally |ever |sometimes )?"
     r"(?P<act>(?:use|wear|play|eat|need|like|have|own|live|enjoy|drive|carry|ride|grow|keep|buy)"
     r"\b.*)$"
 )
+ANYBODY = frozenset(map(key, ("child", "children", "kid", "small child", "adult")))
 PLAIN_USE = frozenset({"use it", "like it", "need it", "enjoy it", "own it", "have it"})
 PART_OF_IT = re.compile(
     r"^(?:is|are) (?:its|the|most of it) (?:color|colour|shape|surface|outside|exterior|skin|size|"

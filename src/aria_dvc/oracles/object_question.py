@@ -16,7 +16,7 @@ _CONTRACTIONS = [
     (re.compile(pattern), text)
     for pattern, text in (
         (r"['’‘`´]", "'"),
-        (r"\b(?:ca)n't\b", "can nt"),
+        (r"\bcan't\b", "can nt"),
         (r"\bwon't\b", "will nt"),
         (r"\b(is|are|was|were|do|does|did|has|have|could|would|should)n'?t\b", r"\1 nt"),
         (r"\b(it|they|you|that|this|there)'(?:s|re)\b", r"\1 is"),
@@ -25,14 +25,19 @@ _CONTRACTIONS = [
         (r"\bi'm\b", "i am"),
         (r"\$\s?(\d[\d,]*)", r"\1 dollars"),
         (r"(\d),(\d{3})", r"\1\2"),
-        (r"(\d)-(\d)", r"\1 \2"),
-        (r"'s\b", "s"),
-        (r"(\d)(?=(?:kg|cm|lbs?|ft|m|g|inches|feet|meters|pounds)\b)", r"\1 "),
         (r"\bt\.v\.", "tv"),
         (r"\be\.g\.|\bi\.e\.|\betc\b", ","),
+    )
+]
+_PLAINER = [
+    (re.compile(pattern), text)
+    for pattern, text in (
+        (r"'s\b", "s"),
+        (r"(\d)(?=(?:kg|cm|lbs?|ft|m|g|inches|feet|meters|pounds)\b)", r"\1 "),
         (r"\([^)]*\)", " "),
-        (r"[^a-z0-9,.?!\n]+", " "),
-        (r"(?<!\d)\.(?=\d)", " "),
+        (r"[^a-z0-9,.\n]+", " "),
+        (r"\s+", " "),
+        (r"\s*,\s*", ", "),
     )
 ]
 _LEADS = re.compile(
@@ -44,7 +49,8 @@ _ASKING = re.compile(
     r"^(?:i (?:would like to know|want to know|wonder|am wondering|ask)(?: if| whether)|"
     r"(?:can|could|would|will) you (?:please )?(?:tell|let|inform|confirm)(?: me| us)?(?: know)?"
     r"(?: if| whether| that)?|do you know (?:if|whether)|is it (?:true|correct|right|the case|"
-    r"fair to say|safe to say|accurate to say)(?: that)|would you (?:say|consider|call|describe)(?: that)?|"
+    r"fair to say|safe to say|accurate to say)(?: that)|"
+    r"would you (?:say|consider|call|describe)(?: that)?|"
     r"am i (?:right|correct)(?: that| in thinking(?: that)?)?|can i assume(?: that)?|"
     r"do you think(?: that)?|i (?:think|believe|guess|suspect|assume)(?: that)?|"
     r"my (?:final |next )?guess is(?: that)?|does it happen that|may i ask (?:if|whether)|"
@@ -53,13 +59,15 @@ _ASKING = re.compile(
 _THING = (
     r"(?:(?:the|this|that|your|our|my) (?:(?:mystery|secret|hidden|target|chosen|correct|unknown|"
     r"right|mysterious) )?(?:object|thing|item|answer|word|noun|target|entity|subject|concept)"
-    r"(?: in question)?(?: (?:that |which )?(?:you are|you re|i am|you is|you were|we are) (?:thinking|looking)"
-    r"(?: of| about| for)?| you have in mind| you chose| you picked)?"
+    r"(?: in question)?(?: (?:that |which )?(?:you are|you re|i am|you is|you were|we are) "
+    r"(?:thinking|looking)(?: of| about| for)?| you have in mind| you chose| you picked)?"
     r"|what (?:you are|you is) thinking(?: of| about)?)(?= |$)"
 )
+_IT = re.compile(rf"\b(?:{_THING}|(?:this|these|those|them)\b)")
 _TAIL = re.compile(
     r"(?:[ ,]+(?:then|right|correct|by any chance|please|or not|yes or no|"
-    r"true or false|is nt it|are nt they|does nt it|do nt they|can nt you|do nt you|is it not|is it))+ *$"
+    r"true or false|is nt it|are nt they|does nt it|do nt they|can nt you|do nt you|is it not|"
+    r"is it))+ *$"
 )
 _WH = re.compile(
     r"^(?:what|which|where|who|whom|whose|when|why|how)\b|^(?:tell|describe|give|name|list|explain|"
@@ -67,8 +75,9 @@ _WH = re.compile(
     r"(?:give|describe|explain|reveal|help|provide|repeat|list|tell)\b"
 )
 _SWAP = re.compile(
-    r"^(?P<subject>it|they|this|that|you|i|we|people|there) (?P<verb>is|are|was|were|has|have|does|do|can|"
-    r"could|would|might|may|must|will)\b ?(?P<rest>.*)$"
+    r"^(?P<subject>it|they|this|that|you|i|we|people|there) "
+    r"(?P<verb>is|are|was|were|has|have|does|do|can|could|would|"
+    r"might|may|must|will)\b ?(?P<rest>.*)$"
 )
 _AUX = r"is|are|was|were|does|do|did|can|could|would|will|might|may|must|has|have|should"
 ASKED = re.compile(rf"^(?:{_AUX})\b")
@@ -76,18 +85,13 @@ ASKED = re.compile(rf"^(?:{_AUX})\b")
 
 def read_question(raw: str) -> str:
     """The plain form of the only question in `raw`; "" when there is none or more than one."""
-    text = strip_accents(raw)
-    for pattern, replacement in _CONTRACTIONS:
-        text = pattern.sub(replacement, text)
-    sentences = _sentences(_NUMBERING.sub("", _PREAMBLE.sub("", raw_strip(raw)).strip()))
-    if len(sentences) != 1:
-        return ""
-    return _plain(sentences[0])
+    text = _replace(strip_accents(raw).strip(), _CONTRACTIONS)
+    sentences = _sentences(_NUMBERING.sub("", _PREAMBLE.sub("", text).strip()))
+    return _plain(sentences[0]) if len(sentences) == 1 else ""
 
 
-def raw_strip(raw: str) -> str:
-    text = strip_accents(raw).strip()
-    for pattern, replacement in _CONTRACTIONS[:11]:
+def _replace(text: str, rules: list[tuple[re.Pattern[str], str]]) -> str:
+    for pattern, replacement in rules:
         text = pattern.sub(replacement, text)
     return text
 
@@ -101,32 +105,16 @@ def _sentences(text: str) -> list[str]:
 
 
 def _plain(sentence: str) -> str:
-    text = _NUMBERING.sub("", sentence)
-    for pattern, replacement in _CONTRACTIONS[11:]:
-        text = pattern.sub(replacement, text)
-    text = re.sub(r"\s+", " ", re.sub(r"\s*,\s*", ", ", text)).strip(" ,.!")
-    text = _LEADS.sub("", text)
-    text = re.sub(rf"\b{_THING}", "it", text)
-    text = re.sub(r"\b(?:this|these|those|them)\b", "it", text)
+    text = _replace(_NUMBERING.sub("", sentence), _PLAINER).strip(" ,.")
+    text = _IT.sub("it", _LEADS.sub("", text))
     if _WH.match(text):
         return ""
     for _ in range(3):
         text = _swap(_LEADS.sub("", _ASKING.sub("", text)))
-    text = re.sub(
-        r"^(is|are|do|does|can|could|would|was|has|have|will|should|did) nt ", r"\1 ", text
-    )
+    text = re.sub(rf"^({_AUX}) nt ", r"\1 ", text)
     text = re.sub(r" nt\b", " not", _TAIL.sub("", text))
     text = re.sub(r"^(?:based on|given|considering|since|because) [^,]*, ", "", text)
-    text = (
-        re.sub(
-            r"^(\w+) (?:they|this|that|these|those|the)(?= |$)(?! (?:most|biggest|largest|tail|color|size|word|first|last|name|main|primary|majority)|only)",
-            r"\1 it",
-            text,
-        )
-        if ASKED.match(text)
-        else text
-    )
-    return text.strip(" ,")
+    return re.sub(rf"^({_AUX}) (?:they|that)(?= |$)", r"\1 it", text).strip(" ,")
 
 
 def _swap(text: str) -> str:

@@ -89,7 +89,7 @@ _DROPPED = frozenset(
 
 @lru_cache(maxsize=20000)
 def stem(word: str) -> str:
-    """`cutting` -> `cut`, `berries` -> `berri`, `berry` -> `berri`: equal for the forms of a word."""
+    """Equal for the forms of a word: `cutting` and `cut`, `berries` and `berry`."""
     word = _IRREGULAR.get(word, word)
     for ending in ("ing", "ed", "es", "s"):
         bare = word[: -len(ending)]

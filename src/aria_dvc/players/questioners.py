@@ -163,7 +163,7 @@ def _oracle(game: str, target: str) -> Oracle:
         from aria_dvc.oracles.city import city_oracle
 
         return city_oracle(target)
-    from aria_dvc.players.interim_objects import object_oracle
+    from aria_dvc.oracles.object import object_oracle
 
     return object_oracle(target)
 
