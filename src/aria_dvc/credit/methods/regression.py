@@ -18,14 +18,14 @@ from aria_dvc.credit.methods.similarity import (
     Describer,
     Kernel,
     same_meaning_heard,
-    same_things_heard,
     same_words_exchanged,
+    same_words_heard,
     same_words_said,
 )
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 
 KERNELS: tuple[Kernel, ...] = (
-    same_things_heard,
+    same_words_heard,
     same_words_said,
     same_words_exchanged,
     same_meaning_heard,

@@ -90,11 +90,10 @@ class Similarity:
 Kernel = Callable[[Similarity], np.ndarray]
 
 
-def same_things_heard(of: Similarity) -> np.ndarray:
-    """Others said things of like words and like meaning, and the action's words are alike too."""
-    words = of.words("heard")
-    heard = (words + words**2) * (1 + of.meaning("heard"))
-    return heard * (1 + of.words("said")) * (1 + of.turn()) * (1 + of.growth()) / 16
+def same_words_heard(of: Similarity) -> np.ndarray:
+    """Like histories of what others said, at a like turn, followed by like words."""
+    heard = of.words("heard")
+    return (heard + heard**2) * (1 + of.turn()) * (1 + of.words("said")) * (1 + of.growth()) / 8
 
 
 def same_words_said(of: Similarity) -> np.ndarray:
