@@ -20,11 +20,15 @@ from aria_dvc.oracles.object_table import UNKNOWN, Extent, everything, extent, l
 from aria_dvc.oracles.object_words import key
 
 
+MAX_WORDS = 40
+"""Longer sentences are no question that the table covers; it also bounds nested clauses."""
+
+
 @lru_cache(maxsize=4096)
 def meaning(question: str) -> Extent:
     """The objects of which the question is to be answered with yes, and those with no."""
     plain = read_question(question)
-    if not plain:
+    if not plain or plain.count(" ") >= MAX_WORDS:
         return UNKNOWN
     found = spelling(plain)
     return found if found is not None else _question(plain) or UNKNOWN
