@@ -19,7 +19,6 @@ from aria_dvc.oracles.object_spelling import spelling
 from aria_dvc.oracles.object_table import UNKNOWN, Extent, everything, extent, look_up, written
 from aria_dvc.oracles.object_words import key
 
-
 MAX_WORDS = 40
 """Longer sentences are no question that the table covers; it also bounds nested clauses."""
 
