@@ -2,7 +2,7 @@
 
 from aria_dvc.arena.published import write_log
 from aria_dvc.arena.sessions import collect_session
-from aria_dvc.params import PLAY, Params
+from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.own_logs import watch
 from aria_dvc.pipeline.stage import run_stage
@@ -10,12 +10,12 @@ from aria_dvc.records.readers import read_log
 
 
 def main(params: Params, game: str) -> None:
-    source = params.collect.game(game).source
-    watch(paths.logs(game), None if source == PLAY else source)
-    if source == PLAY:
+    log = params.collect.game(game).log
+    watch(paths.logs(game), log)
+    if log is None:
         episodes = collect_session(params, game, paths.BASE_MODEL).play(params)
     else:
-        episodes = read_log(source, game)
+        episodes = read_log(log, game)
     write_log(paths.raw(game), episodes)
 
 

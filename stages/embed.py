@@ -2,7 +2,7 @@
 
 from aria_dvc.files import read_parquet, write_parquet
 from aria_dvc.intentions.embedding import embed_texts, unit
-from aria_dvc.params import PLAY, Params
+from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
@@ -13,8 +13,8 @@ from aria_dvc.records.tables import embeddings_table
 def main(params: Params, game: str) -> None:
     turns = read_parquet(paths.turns(game))
     embed = params.embed
-    source = params.collect.game(game).source
-    vectors = log_vectors(source) if embed.use_log_vectors and source != PLAY else None
+    log = params.collect.game(game).log
+    vectors = log_vectors(log) if log and embed.use_log_vectors else None
     if vectors is not None:
         vectors = unit(vectors) if embed.normalize else vectors
     else:

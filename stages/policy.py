@@ -1,5 +1,7 @@
 """Train one category's policy: offline on the credit of its games' actions, then online."""
 
+from typing import Any
+
 from aria_dvc.learning.online import train_online
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.params import Params
@@ -16,7 +18,10 @@ def main(params: Params, category: str) -> None:
     if not frames:
         nothing_to_train(out, category)
         return
-    options = {"seed": params.seed, "trust_remote_code": params.base_model.trust_remote_code}
+    options: dict[str, Any] = {
+        "seed": params.seed,
+        "trust_remote_code": params.base_model.trust_remote_code,
+    }
     with progress_bar(f"policy {category}") as progress:
         train_policy(params.policy, frames, paths.BASE_MODEL, out, progress=progress, **options)
     if not params.policy.online.iterations:

@@ -102,6 +102,11 @@ class GameSource(Block):
     reward: Literal["win", "utility"] = "win"
     players: dict[str, str] = Field(default_factory=dict)
 
+    @property
+    def log(self) -> str | None:
+        """The path of the user's log; None where the game is played."""
+        return None if self.source == PLAY else self.source
+
 
 class CollectParams(BaseModel):
     """`settings`, then one block a game."""

@@ -43,8 +43,8 @@ CURVE_COLUMNS = [
 
 def returns_of(turns: pd.DataFrame, gamma: float) -> np.ndarray:
     """(n,) float64 discounted returns; NaN for utterances that are no action."""
-    columns = (turns[name].to_numpy() for name in ("reward", "turn", "turns"))
-    return discounted_returns(*columns, gamma)
+    reward, turn, turns_of = (turns[name].to_numpy() for name in ("reward", "turn", "turns"))
+    return discounted_returns(reward, turn, turns_of, gamma)
 
 
 def role_codes(turns: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
@@ -99,8 +99,16 @@ def choose_k(
         indices = index_curves(vectors[rows], clustered, rows=mine)
         curve = curve_frame(indices, cells, code, r2)
         role = ALL if code is None else names[code]
-        options = {"method": params.method, "eps": params.eps, "tau": params.tau}
-        chosen[role] = _record(select_k(curve, distinct=distinct, k=k, **options))
+        chosen[role] = _record(
+            select_k(
+                curve,
+                method=params.method,
+                distinct=distinct,
+                eps=params.eps,
+                tau=params.tau,
+                k=k,
+            )
+        )
         curves.append(curve.assign(role=role)[CURVE_COLUMNS])
     selection = {**chosen.pop(ALL), "distinct_utterances": distinct, "per_role": chosen}
     return selection, pd.concat(curves, ignore_index=True)

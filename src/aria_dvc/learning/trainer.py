@@ -265,4 +265,4 @@ def make_deterministic(seed: int) -> None:
     if not torch.cuda.is_available():
         torch.use_deterministic_algorithms(True)
         # Writing NaN into fresh memory finds bugs in kernels; here it only costs bandwidth.
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

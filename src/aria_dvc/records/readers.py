@@ -84,8 +84,9 @@ def log_vectors(path: str | Path) -> np.ndarray | None:
 
     Raises AriaError as `read_log` does.
     """
-    vectors = [u.embedding for episode in read_log(path) for u in episode.utterances]
-    return np.stack(vectors) if vectors[0] is not None else None
+    said = [utterance for episode in read_log(path) for utterance in episode.utterances]
+    vectors = [utterance.embedding for utterance in said if utterance.embedding is not None]
+    return np.stack(vectors) if vectors else None
 
 
 def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

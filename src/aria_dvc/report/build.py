@@ -103,7 +103,7 @@ def _rates(params: Params) -> pd.DataFrame:
 def _learning_plots(params: Params, folder: Path) -> None:
     import pandas as pd
 
-    histories = {}
+    histories: dict[str, pd.DataFrame] = {}
     for category in CATEGORIES:
         path = paths.policy(category) / "history.csv"
         if params.games_of(category) and path.exists():

@@ -68,7 +68,7 @@ def rewards(frame: pd.DataFrame, title: str) -> Figure:
     figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
     low = min(frame["return"].min(), frame["reward"].min())
     high = max(frame["return"].max(), frame["reward"].max())
-    bins = np.linspace(low, max(high, low + 1e-6), 31)
+    bins = np.linspace(low, max(high, low + 1e-6), 31).tolist()
     axis.hist(frame["return"], bins, alpha=0.55, label="discounted return", color="#8a8f98")
     axis.hist(frame["reward"], bins, alpha=0.65, label="credit", color=COLOURS["aria"])
     axis.set(xlabel="reward of a turn", ylabel="turns")
