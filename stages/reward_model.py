@@ -1,25 +1,36 @@
 """Fit one category's reward model: the credit of an action from its history and text."""
 
-from aria_dvc.learning.reward_model import train_reward_model
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import category_frames, nothing_to_train
 from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
 
+if TYPE_CHECKING:
+    from aria_dvc.learning.examples import GameFrames
+
 
 def main(params: Params, category: str) -> None:
-    out = paths.reward_model(category)
     frames = category_frames(params, category, params.reward_model.max_episodes)
-    if not frames:
-        nothing_to_train(out, category)
-        return
+    if frames:
+        train(params, category, frames)
+    else:
+        nothing_to_train(paths.reward_model(category), category)
+
+
+def train(params: Params, category: str, frames: list[GameFrames]) -> None:
+    from aria_dvc.learning.reward_model import train_reward_model
+
     with progress_bar(f"reward model {category}") as progress:
         train_reward_model(
             params.reward_model,
             frames,
             paths.BASE_MODEL,
-            out,
+            paths.reward_model(category),
             seed=params.seed,
             trust_remote_code=params.base_model.trust_remote_code,
             progress=progress,

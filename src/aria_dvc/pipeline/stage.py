@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +53,8 @@ def _assert_own_code() -> None:
 
 
 def _quiet_libraries() -> None:
-    """One progress display is ours; libraries' own bars and telemetry stay off."""
+    """One progress display is ours; libraries' own bars, telemetry and deprecations stay off."""
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
