@@ -197,7 +197,7 @@ def assert_whole(data: Path) -> None:
     """Every output that has its final name can be read to its end."""
     import orjson
     import pyarrow.parquet as pq
-    from safetensors.numpy import load_file
+    from safetensors.torch import load_file
 
     for path in data.rglob("*"):
         if ".aside" in str(path):

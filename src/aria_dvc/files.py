@@ -24,7 +24,8 @@ def written_aside(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.aside")
+    # One name a target: what a killed run has left is removed by the next.
+    aside = target.with_name(f".{target.name}.aside")
     remove(aside)
     try:
         yield aside
