@@ -25,10 +25,7 @@ def main(params: Params, category: str) -> None:
 def train(params: Params, category: str, frames: list[GameFrames]) -> None:
     from aria_dvc.learning.policy import train_policy
 
-    options: dict[str, Any] = {
-        "seed": params.seed,
-        "trust_remote_code": params.base_model.trust_remote_code,
-    }
+    options: Any = {"seed": params.seed, "trust_remote_code": params.base_model.trust_remote_code}
     out = paths.policy(category)
     with progress_bar(f"policy {category}") as progress:
         train_policy(params.policy, frames, paths.BASE_MODEL, out, progress=progress, **options)
@@ -36,7 +33,7 @@ def train(params: Params, category: str, frames: list[GameFrames]) -> None:
         go_online(params, category, options)
 
 
-def go_online(params: Params, category: str, options: dict[str, Any]) -> None:
+def go_online(params: Params, category: str, options: Any) -> None:
     from aria_dvc.learning.online import train_online
     from aria_dvc.pipeline.online import OnlineGames
 
