@@ -9,9 +9,10 @@ without a deal, whether or not it names another offer: no round is left for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any, Literal
 
 from aria_dvc.errors import AriaError
@@ -230,3 +231,12 @@ def number_text(value: Fraction) -> str:
 def percent_text(discount: float) -> str:
     """The loss of value a round, (1 - d) * 100 %: 0.95 is told as 5%."""
     return f"{float((1 - exact(discount)) * 100):g}%"
+
+
+def glee_grids(small: Sequence[Config], horizons: Sequence[int]) -> dict[str, Sequence[Config]]:
+    """`glee48` (the default); `glee_full` also varies horizon, information and messages."""
+    full = [
+        {**config, "rounds": rounds, "complete_information": informed, "messages": talk}
+        for config, rounds, informed, talk in product(small, horizons, (True, False), (True, False))
+    ]
+    return {"default": small, "glee48": small, "glee_full": full}

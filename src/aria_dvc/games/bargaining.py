@@ -19,6 +19,7 @@ from aria_dvc.games.alternating import (
     check_reward,
     complete,
     exact,
+    glee_grids,
     number_text,
     other,
     percent_text,
@@ -108,13 +109,7 @@ class Bargaining(Game):
             complete(self.name, {"money": m, "delta_a": a, "delta_b": b}, RANGES)
             for a, b, m in product(DISCOUNTS, DISCOUNTS, SUMS)
         ]
-        full = [
-            {**config, "rounds": rounds, "complete_information": informed, "messages": talk}
-            for config, rounds, informed, talk in product(
-                small, (12, 20, 25, 99), (True, False), (True, False)
-            )
-        ]
-        return {"default": small, "glee48": small, "glee_full": full}
+        return glee_grids(small, (12, 20, 25, 99))
 
     def start(self, config: Config, reward: str = "win") -> BargainingMatch:
         check_reward(self.name, reward)

@@ -19,6 +19,7 @@ from aria_dvc.games.alternating import (
     check_reward,
     complete,
     exact,
+    glee_grids,
     number_text,
     other,
 )
@@ -113,13 +114,7 @@ class Negotiation(Game):
             complete(self.name, {"seller_value": s, "buyer_value": b, "scale": m}, RANGES)
             for s, b, m in product(FACTORS, FACTORS, SCALES)
         ]
-        full = [
-            {**config, "rounds": rounds, "complete_information": informed, "messages": talk}
-            for config, rounds, informed, talk in product(
-                small, (1, 10, 20, 30), (True, False), (True, False)
-            )
-        ]
-        return {"default": small, "glee48": small, "glee_full": full}
+        return glee_grids(small, (1, 10, 20, 30))
 
     def start(self, config: Config, reward: str = "win") -> NegotiationMatch:
         check_reward(self.name, reward)
