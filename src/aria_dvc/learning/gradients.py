@@ -23,7 +23,7 @@ SKETCH_LAYERS = 4
 DIALOGUES_PER_BATCH = 2
 
 
-def gradient_variance_ratio(
+def gradient_variances(
     model: Any,
     examples: Sequence[Example],
     credits: tuple[Mapping[Key, float], Mapping[Key, float]],
@@ -32,8 +32,8 @@ def gradient_variance_ratio(
     batches: int,
     seed: int,
     bfloat16: bool,
-) -> float:
-    """Variance of the gradient with the first credit over that with the second.
+) -> tuple[float, float]:
+    """Variance of a small batch's gradient (trace of its covariance) under each of two credits.
 
     Args:
         credits: weights per action, e.g. aggregated and discounted.
@@ -41,7 +41,7 @@ def gradient_variance_ratio(
         batches: small batches sampled without replacement (fewer if the data ends).
 
     Returns:
-        NaN with fewer than two batches or where the second variance is 0.
+        NaN twice with fewer than two batches.
     """
     order = np.random.default_rng([seed, 17]).permutation(len(examples))
     chosen = [examples[i] for i in order[: batches * DIALOGUES_PER_BATCH]]
@@ -50,13 +50,13 @@ def gradient_variance_ratio(
         for i in range(0, len(chosen) - DIALOGUES_PER_BATCH + 1, DIALOGUES_PER_BATCH)
     ]
     if len(groups) < 2:
-        return float("nan")
+        return float("nan"), float("nan")
     with _only_top_gradients(model) as parameters:
         pairs = [
             _two_gradients(model, group, credits, collate, parameters, bfloat16) for group in groups
         ]
     first, second = (torch.stack(side).var(dim=0).sum() for side in zip(*pairs, strict=True))
-    return float(first / second) if second > 0 else float("nan")
+    return float(first), float(second)
 
 
 class _only_top_gradients:  # noqa: N801

@@ -22,7 +22,7 @@ from aria_dvc.learning.examples import (
     frames_examples,
     with_values,
 )
-from aria_dvc.learning.gradients import gradient_variance_ratio
+from aria_dvc.learning.gradients import gradient_variances
 from aria_dvc.learning.models import add_lora, load_model, load_tokenizer, uses_bfloat16
 from aria_dvc.learning.objective import (
     ReferenceLogits,
@@ -124,16 +124,16 @@ class PolicyRun:
             reference=self.reference(),
         )
 
-    def variance_ratio(self, model: Any) -> float:
-        """`policy.gradient_variance_ratio`: aggregated over discounted credit; NaN if skipped."""
+    def gradient_variances(self, model: Any) -> dict[str, float]:
+        """The gradient's variance with aggregated and with discounted credit, and their ratio."""
         params = self.params
         if not params.gradient_batches:
-            return float("nan")
+            return {}
         aggregated, discounted = (
             {k: v for game in self.frames for k, v in advantages(game, c, params.advantage).items()}
             for c in ("aggregated", "discounted")
         )
-        return gradient_variance_ratio(
+        first, second = gradient_variances(
             model.to(PartialState(cpu=not torch.cuda.is_available()).device),
             self.examples.items,
             (aggregated, discounted),
@@ -142,6 +142,11 @@ class PolicyRun:
             seed=self.seed,
             bfloat16=uses_bfloat16(params.precision),
         )
+        return {
+            "gradient_variance_aggregated": first,
+            "gradient_variance_discounted": second,
+            "gradient_variance_ratio": first / second if second > 0 else float("nan"),
+        }
 
     def sizes(self) -> dict[str, int]:
         return {
@@ -173,7 +178,8 @@ def train_policy(
 
     Returns:
         The metrics: final_loss, steps, sequences, actions, tokens, actions_cut (trained with a
-        shortened history), actions_dropped (too long), gradient_variance_ratio.
+        shortened history), actions_dropped (too long), gradient_variance_aggregated, _discounted
+        and their _ratio.
 
     Raises:
         AriaError: nothing to train on, a NaN, a full disk, out of memory.
@@ -195,7 +201,7 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
     """Train and leave the result in the run's folder."""
     make_deterministic(task.seed)
     model = task.model()
-    ratio = task.variance_ratio(model)
+    variances = task.gradient_variances(model)
     if not task.data:
         with run.writing() as folder:
             save_weights(model, folder, task.base_dir)
@@ -209,7 +215,7 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
         metrics = {
             "final_loss": final_loss(trainer),
             "steps": trainer.state.global_step,
-            "gradient_variance_ratio": ratio,
+            **variances,
             **task.sizes(),
         }
         write_json(folder / "metrics.json", metrics)
