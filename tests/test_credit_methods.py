@@ -36,6 +36,12 @@ def test_aria_is_the_mean_of_equal_histories_and_the_role_mean_elsewhere():
     assert AriaCredit().fit(data).credit(unseen) == pytest.approx(data.targets.mean())
 
 
+def test_unseen_histories_beside_a_single_known_cell():
+    data = dialogues(3, 1, topics=1)
+    credit = AriaCredit().fit(data).credit(replace(data, labels=data.labels + 50))
+    assert credit == pytest.approx(data.targets.mean())
+
+
 def test_no_shrinkage_is_the_cell_mean_and_full_shrinkage_the_global_mean():
     data = dialogues(60, 3, topics=2)
     none = ShrinkageCredit(strength=0.0, depth=WHOLE).fit(data).credit(data)

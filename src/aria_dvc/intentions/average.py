@@ -59,7 +59,7 @@ class _Clusters:
     def __init__(self, points: np.ndarray, weights: np.ndarray) -> None:
         m = len(points)
         self.points = points.astype(np.float64)
-        self.points -= np.average(self.points, axis=0, weights=weights)
+        self.points -= np.einsum("i,ij->j", weights, self.points) / weights.sum()
         self.lengths = np.einsum("ij,ij->i", self.points, self.points)
         self.weights = weights.astype(np.float64)
         self.of, self.node, self.size = np.arange(m), np.arange(m), self.weights.copy()

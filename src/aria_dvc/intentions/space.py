@@ -60,7 +60,8 @@ def build_space(
     rows = clustered_rows(turns, game)
     if not rows.any():
         raise AriaError(f"{game}: no utterance to cluster: give a log with actions")
-    tree = linkage(vectors[rows], params.linkage, exact_limit=params.exact_limit)
+    clustered = vectors if rows.all() else vectors[rows]
+    tree = linkage(clustered, params.linkage, exact_limit=params.exact_limit)
     nested: NestedLabels = cut_all(tree, params.k_max)
     if not rows.all():
         nested = with_fixed_answers(nested, rows, answer_kinds(turns["text"].tolist()))

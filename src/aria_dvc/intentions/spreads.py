@@ -53,7 +53,7 @@ def spread_indices(
 
     parents: for each new label 1 .. K - 1, the label that it splits from.
     """
-    mean = np.average(members.points, axis=0, weights=members.weights).astype(np.float64)
+    mean = np.einsum("i,ij->j", members.weights, members.points) / members.weights.sum()
     nodes = _nodes(parents)
     sizes = nodes @ members.sizes
     centres = nodes @ _sums(members, mean) / np.maximum(sizes, 1.0)[:, None]

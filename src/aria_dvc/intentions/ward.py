@@ -131,7 +131,7 @@ def _frame(points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float, 
     The scale is a power of two that brings all lengths to one or below.
     """
     dimensions = points.shape[1]
-    mean = np.average(points, axis=0, weights=weights)
+    mean = np.einsum("i,ij->j", weights, points) / weights.sum()
     longest = max(_length(rows - mean) for rows in np.array_split(points, len(points) // 1024 + 1))
     scale = float(2.0 ** np.ceil(np.log2(longest))) if longest > 0 else 1.0
     units = (dimensions + 32) * 2.0**-24

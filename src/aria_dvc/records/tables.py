@@ -117,5 +117,11 @@ def read_vectors(path: Any) -> np.ndarray:
     """The (n, d) float32 matrix of an embeddings file, rows in the order of the turns."""
     import pyarrow.parquet as pq
 
-    column = pq.read_table(path, columns=["embedding"])["embedding"].combine_chunks()
-    return column.flatten().to_numpy().reshape(len(column), column.type.list_size)
+    file = pq.ParquetFile(path)
+    width = file.schema_arrow.field("embedding").type.list_size
+    matrix, at = np.empty((file.metadata.num_rows, width), np.float32), 0
+    for batch in file.iter_batches(1024, columns=["embedding"]):  # a whole column takes 4 copies
+        rows = batch.column(0).flatten().to_numpy().reshape(-1, width)
+        matrix[at : at + len(rows)] = rows
+        at += len(rows)
+    return matrix

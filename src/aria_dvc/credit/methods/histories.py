@@ -45,7 +45,9 @@ class HistoryMeans(ABC):
         nodes = self._walk(data, grow=False)[data.is_action]
         keys = zip(nodes.tolist(), role.tolist(), strict=True)
         cells = np.array([self.cells_.get(key, UNSEEN) for key in keys], np.int64)
-        return np.where(cells == UNSEEN, by_role(self.role_means_, role), self.means_[cells])
+        credit, known = by_role(self.role_means_, role), cells != UNSEEN
+        credit[known] = self.means_[cells[known]]
+        return credit
 
     def _walk(self, data: CreditData, grow: bool) -> np.ndarray:
         """(n,) node of the tree of histories that each utterance leads to, or UNSEEN."""
