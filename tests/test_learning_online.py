@@ -81,8 +81,9 @@ def online(start, out, cache, rollout):
 def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path):
     rollout = Rollouts(start / "base")
     metrics = online(start, tmp_path / "whole", tmp_path / "a", rollout)
-    assert metrics["iterations"] == 4
-    assert metrics["updates"] == 8
+    assert metrics["online"]["iterations"] == 4
+    assert metrics["online"]["updates"] == 8
+    assert metrics["steps"] == read_json(start / "policy" / "metrics.json")["steps"]
     assert len(set(rollout.versions)) == 4
     assert rollout.versions[0] == folder_hash(start / "policy")
 
@@ -113,6 +114,7 @@ def test_final_adapter_is_portable(start, tmp_path):
     assert read_json(tmp_path / "out" / "adapter_config.json")["base_model_name_or_path"] == "base"
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "adapter_config.json", "adapter_model.safetensors", "history.csv", "metrics.json",
+        "online.csv",
     }  # fmt: skip
 
 

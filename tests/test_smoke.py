@@ -10,6 +10,10 @@ TINY = {
     "base_model.warm_start_settings.episodes": 6,
     "policy.epochs": 1,
     "policy.gradient_batches": 2,
+    "policy.online.iterations": 1,
+    "policy.online.games": 4,
+    "policy.online.updates": 1,
+    "policy.online.refresh_every": 1,
     "reward_model.epochs": 1,
     **{f"collect.{game}.episodes": 4 for game in GAMES},
     **{f"evaluate.{game}.episodes": 2 for game in GAMES},
@@ -27,5 +31,7 @@ def test_from_a_fresh_clone_to_an_evaluated_policy(tmp_path):
     assert set(workspace.read_json("metrics/credit.json")) == set(GAMES)
     evaluation = workspace.read_json("metrics/evaluation.json")
     assert evaluation["bargaining"]["bob"]["aria"]["episodes"] == 2
+    online = workspace.read_json("metrics/learning.json")["adversarial"]["policy"]["online"]
+    assert online["updates"] == 1
     assert "success_rate" in evaluation["twenty_questions"]["agent"]["vanilla"]
     assert "up to date" in workspace.run("dvc", "repro")

@@ -113,8 +113,10 @@ def train_online(
         rollout: plays `params.online.games` games with the adapter that it is given, which is
             never older than the last update.
         aggregate: credits games anew for the refresh of the reward model.
-        out_dir: gets the final adapter, `metrics.json` and `history.csv` (iteration, games,
-            mean_reward, mean_score, loss, policy_version); may be `policy_dir`.
+        policy_dir: the offline policy as `train_policy` leaves it.
+        out_dir: gets the final adapter, `online.csv` (iteration, games, mean_reward, mean_score,
+            loss, policy_version), and the offline `history.csv` and `metrics.json`, to which it
+            adds `online`; may be `policy_dir`.
 
     Raises:
         AriaError: the policy is not a LoRA adapter, several processes, or training fails.
@@ -340,15 +342,15 @@ def _finish(task: OnlineRun) -> None:
         for name in ("adapter_model.safetensors", "adapter_config.json"):
             shutil.copy(Path(state["policy"]) / name, folder / name)
         tidy(folder, task.base_dir)
+        shutil.copy(task.policy_dir / "history.csv", folder)
         history = pd.DataFrame(state["history"])
-        write_csv(folder / "history.csv", history)
-        write_json(
-            folder / "metrics.json",
-            {
-                "iterations": state["iteration"],
-                "updates": state["iteration"] * task.params.online.updates,
-                "final_loss": float(history["loss"].iloc[-1]),
-                "first_mean_reward": float(history["mean_reward"].iloc[0]),
-                "last_mean_reward": float(history["mean_reward"].iloc[-1]),
-            },
-        )
+        write_csv(folder / "online.csv", history)
+        numbers = {
+            "iterations": state["iteration"],
+            "updates": state["iteration"] * task.params.online.updates,
+            "final_loss": float(history["loss"].iloc[-1]),
+            "first_mean_reward": float(history["mean_reward"].iloc[0]),
+            "last_mean_reward": float(history["mean_reward"].iloc[-1]),
+        }
+        offline = read_json(task.policy_dir / "metrics.json")
+        write_json(folder / "metrics.json", {**offline, "online": numbers})
