@@ -11,7 +11,6 @@ journals and trainings in checkpoints under --work.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from aria_dvc.learning.policy import train_policy
 from aria_dvc.params import Params, check_params
 from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.pipeline.progress import progress_bar
+from aria_dvc.pipeline.stage import quiet_libraries
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.tables import episodes_table, turns_table
 from aria_dvc.report.intervals import paired_difference, rate
@@ -213,6 +213,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("metrics/study"))
     parser.add_argument("--work", type=Path, default=Path(".aria_cache/study"))
     arguments = parser.parse_args()
+    quiet_libraries()
     try:
         study = load_study(arguments.config, arguments.work)
         tables, measured = [], {}
@@ -241,5 +242,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     main()

@@ -21,7 +21,7 @@ def run_stage(main: Main) -> None:
     Every AriaError, a full disk and a lack of memory end in one line on standard error and exit
     status 1.
     """
-    _quiet_libraries()
+    quiet_libraries()
     try:
         _assert_own_code()
         main(load_params(), sys.argv[1] if len(sys.argv) > 1 else "")
@@ -52,7 +52,7 @@ def _assert_own_code() -> None:
         )
 
 
-def _quiet_libraries() -> None:
+def quiet_libraries() -> None:
     """One progress display is ours; libraries' own bars, telemetry and deprecations stay off."""
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

@@ -103,16 +103,17 @@ def _rates(params: Params) -> pd.DataFrame:
 def _learning_plots(params: Params, folder: Path) -> None:
     import pandas as pd
 
-    histories: dict[str, pd.DataFrame] = {}
-    for category in CATEGORIES:
-        path = paths.policy(category) / "history.csv"
-        if params.games_of(category) and path.exists():
-            histories[category] = pd.read_csv(path)
-            figures.save(
-                figures.loss(histories[category], f"policy, {category}"),
-                folder / f"policy_loss_{category}.png",
-            )
-    write_csv(folder / "policy_loss.csv", _stacked(histories, "category"))
+    offline: dict[str, pd.DataFrame] = {}
+    for category in filter(params.games_of, CATEGORIES):
+        history, online = (paths.policy(category) / f"{name}.csv" for name in ("history", "online"))
+        if history.exists():
+            offline[category] = pd.read_csv(history)
+            figure = figures.loss(offline[category], f"policy, {category}")
+            figures.save(figure, folder / f"policy_loss_{category}.png")
+        if online.exists():
+            figure = figures.online(pd.read_csv(online), f"policy, {category}, online")
+            figures.save(figure, folder / f"policy_online_{category}.png")
+    write_csv(folder / "policy_loss.csv", _stacked(offline, "category"))
 
 
 def _stacked(frames: dict[str, pd.DataFrame], name: str = "game") -> pd.DataFrame:

@@ -106,6 +106,18 @@ def intention_map(points: np.ndarray, labels: np.ndarray, title: str) -> Figure:
     return figure
 
 
+def online(history: pd.DataFrame, title: str) -> Figure:
+    """What the games of each online iteration were worth, and what the reward model gave them."""
+    figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    axis.plot(history["iteration"], history["mean_reward"], marker=".", label="mean final reward")
+    axis.plot(history["iteration"], history["mean_score"], marker=".", label="mean score a turn")
+    axis.set(xlabel="iteration", ylabel="reward")
+    axis.set_title(title, fontsize=10)
+    axis.grid(alpha=0.25)
+    axis.legend(frameon=False)
+    return figure
+
+
 def loss(history: pd.DataFrame, title: str) -> Figure:
     """Training loss by step (columns step, loss)."""
     figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
