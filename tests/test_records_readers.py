@@ -3,11 +3,19 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from aria_dvc.errors import AriaError
+from aria_dvc.files import write_parquet
 from aria_dvc.records.readers import log_vectors, read_log
-from aria_dvc.records.tables import check_lengths, embeddings_table, episodes_table, turns_table
+from aria_dvc.records.tables import (
+    check_lengths,
+    embeddings_table,
+    episodes_table,
+    read_vectors,
+    turns_table,
+)
 
 ADVERSARIAL = {
     "alice_actions": ["60 for me, 40 for you.", "Then 55 for me."],
@@ -201,3 +209,10 @@ def test_overlong_utterance_is_refused(tmp_path):
     episodes = read_log(write_lines(tmp_path / "l", SINGLE))
     with pytest.raises(AriaError, match=r"utterance 2 has 12 characters, over prepare.max_chars"):
         check_lengths(episodes, 10, "l")
+
+
+def test_embeddings_come_back_from_their_file_as_they_were(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(2500, 7)).astype(np.float32)
+    turns = pd.DataFrame({"episode_id": "a", "position": np.arange(2500, dtype=np.int32)})
+    write_parquet(tmp_path / "embeddings.parquet", embeddings_table(turns, vectors))
+    np.testing.assert_array_equal(read_vectors(tmp_path / "embeddings.parquet"), vectors)

@@ -115,6 +115,7 @@ def embeddings_table(turns: pd.DataFrame, vectors: np.ndarray) -> pa.Table:
 
 def read_vectors(path: Any) -> np.ndarray:
     """The (n, d) float32 matrix of an embeddings file, rows in the order of the turns."""
+    import numpy as np
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(path)
