@@ -11,12 +11,14 @@ journals and trainings in checkpoints under --work.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pandas as pd
 from ruamel.yaml import YAML
 
@@ -59,7 +61,9 @@ class Study:
 
     def base_model(self) -> Path:
         """The warm-started model that every arm and seed starts from."""
-        folder = self.work / "base_model"
+        made_of = [self.params.base_model.model_dump(), self.params.games, self.params.seed]
+        name = hashlib.sha256(orjson.dumps(made_of)).hexdigest()[:12]
+        folder = self.work / f"base_model-{name}"
         if not (folder / "metrics.json").is_file():
             with progress_bar("warm start") as progress:
                 materialise(
