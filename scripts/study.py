@@ -14,7 +14,7 @@ import argparse
 import hashlib
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from aria_dvc.games.dialogues import scripted_dialogues
 from aria_dvc.games.registry import get_game
 from aria_dvc.learning.base_model import materialise
 from aria_dvc.learning.examples import GameFrames
+from aria_dvc.learning.own_actions import without_reasked
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.params import Params, check_params
 from aria_dvc.pipeline.online import OnlineGames
@@ -94,10 +95,11 @@ class Study:
             for game, newest in self._collect(params, number, base, adapter).items():
                 played.setdefault(game, []).extend(newest)
             frames = _credited(params, base, played)
+            sampled = [replace(f, rewards=without_reasked(f.rewards, f.episodes)) for f in frames]
             adapter = self.work / f"seed-{params.seed}" / f"{arm}-{number}"
             with progress_bar(f"seed {params.seed}, {arm}, round {number}") as progress:
                 metrics = train_policy(
-                    params.policy, frames, base, adapter, seed=params.seed, progress=progress
+                    params.policy, sampled, base, adapter, seed=params.seed, progress=progress
                 )
         assert adapter is not None
         return adapter, {"policy": metrics, "credit": {f.game: _variances(f) for f in frames}}

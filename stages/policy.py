@@ -9,13 +9,14 @@ from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import category_frames, nothing_to_train
 from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.records.names import PLAYABLE
 
 if TYPE_CHECKING:
     from aria_dvc.learning.examples import GameFrames
 
 
 def main(params: Params, category: str) -> None:
-    frames = category_frames(params, category, params.policy.max_episodes)
+    frames = category_frames(params, category, params.policy.max_episodes, params.policy.players)
     if frames:
         train(params, category, frames)
     else:
@@ -29,7 +30,7 @@ def train(params: Params, category: str, frames: list[GameFrames]) -> None:
     out = paths.policy(category)
     with progress_bar(f"policy {category}") as progress:
         train_policy(params.policy, frames, paths.BASE_MODEL, out, progress=progress, **options)
-    if params.policy.online.iterations:
+    if params.policy.online.iterations and PLAYABLE.keys() & params.games_of(category):
         go_online(params, category, options)
 
 
@@ -48,6 +49,7 @@ def go_online(params: Params, category: str, options: Any) -> None:
             paths.policy(category),
             rollout=games.rollout,
             aggregate=games.aggregate,
+            inputs=games.inputs(),
             progress=progress,
             **options,
         )

@@ -1,8 +1,6 @@
 """Every index at every k, and the number of intentions that is used."""
 
-import sys
-
-from aria_dvc.credit.aggregation import choose_k
+from aria_dvc.credit.aggregation import choose_k, say_if_capped
 from aria_dvc.files import read_parquet, write_csv, write_json
 from aria_dvc.intentions.space import distinct_points, read_labels
 from aria_dvc.params import Params
@@ -23,13 +21,7 @@ def main(params: Params, game: str) -> None:
         gamma=params.aggregate.gamma,
         seed=params.seed,
     )
-    if selection["capped_from"]:
-        print(
-            f"{game}: k = {selection['capped_from']} is more than its "
-            f"{selection['distinct_utterances']} distinct utterances; "
-            f"k = {selection['selected_k']} is used",
-            file=sys.stderr,
-        )
+    say_if_capped(selection, game)
     write_json(paths.selected_k(game), selection)
     write_csv(paths.k_curve(game), curve)
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,17 @@ from tests.tiny_models import tiny_model, tiny_tokenizer
 from aria_dvc.arena.collection import assign, collect_episodes, derived_seed, with_hint
 from aria_dvc.arena.journal import Journal
 from aria_dvc.arena.published import write_log
+from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
-from aria_dvc.params import PlaySettings
+from aria_dvc.games.registry import get_game
+from aria_dvc.params import Endpoint, PlaySettings, load_params
 from aria_dvc.players.base import PlayerFailure, Reply
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.policy import PolicyPlayer
 from aria_dvc.records.readers import read_log
+
+ROOT = Path(__file__).parent.parent
 
 
 def tiny_policy(settings: PlaySettings) -> PolicyPlayer:
@@ -116,6 +121,36 @@ def test_reask_shows_the_hint_once_and_keeps_it_out_of_the_lines():
     assert hinted == [False, True] * 4
 
 
+class Numbered(Talker):
+    """Its n-th reply is recorded as the one token n."""
+
+    async def reply(self, request) -> Reply:
+        reply = await super().reply(request)
+        return replace(reply, token_ids=[len(self.asked)], logprobs=[-1.0])
+
+
+@pytest.mark.parametrize(
+    ("texts", "reasked", "tokens", "failed"),
+    [
+        (["hi", "hi", "far too long", "hi", "hi"], [2], {0: 1, 1: 2, 2: 4, 3: 5}, False),
+        (["hi", "far too long", "", "also too long"], [1], {0: 1, 1: 4}, True),
+        (["hi", "far too long", "", ""], [], {0: 1, 1: 2}, True),
+        (["hi", "", "", ""], [], {0: 1}, True),
+    ],
+)
+def test_what_became_a_line_is_recorded_with_whether_a_reask_came_before_it(
+    texts, reasked, tokens, failed
+):
+    game, said = CountingGame(longest=10), iter(texts)
+    player = Numbered(lambda request: next(said))
+    (episode,) = collect_episodes(game, assign(game, 1, 0), both(player), play_settings())
+    generations = episode.info["generations"]
+    assert {g["position"]: g["token_ids"][0] for g in generations} == tokens
+    assert [u.text for u in episode.utterances] == [texts[n - 1] for n in tokens.values()]
+    assert episode.info["reasked"] == reasked
+    assert (episode.info["failure"] is not None) == failed
+
+
 def test_hint_goes_into_the_last_message_and_changes_nothing_else():
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
     hinted = with_hint(messages, "Again.")
@@ -151,10 +186,19 @@ def test_an_episode_without_a_word_is_still_a_readable_log(tmp_path):
 def test_a_prompt_that_outgrows_the_model_is_the_roles_failure():
     settings = play_settings()
     policy = tiny_policy(settings)
-    policy.engine.max_length = 60
+    policy.engine.max_length = 90  # the rules and one reply
     game = CountingGame()
     (episode,) = collect_episodes(game, assign(game, 1, 0), both(policy), settings)
-    assert episode.info["failure"] == {"role": "alice", "kind": "context_full"}
+    assert episode.info["failure"]["kind"] == "context_full"
+    assert episode.utterances[0].role == "alice"
+
+
+def test_settings_with_which_no_game_can_be_played_end_the_run():
+    settings = play_settings(max_new_tokens=4096)
+    players = {"alice": Talker(lambda r: "hi"), "bob": tiny_policy(settings)}
+    game = CountingGame()
+    with pytest.raises(AriaError, match=r"context of 2048 of tiny: lower settings\.max_new_tokens"):
+        collect_episodes(game, assign(game, 2, 0), players, settings)
 
 
 def test_roles_without_a_player_are_an_error():
@@ -214,6 +258,31 @@ def test_a_torn_last_line_is_played_again(tmp_path):
 
 def test_other_inputs_have_another_journal(tmp_path):
     assert Journal({"a": 1}, tmp_path).path != Journal({"a": 2}, tmp_path).path
+
+
+def test_a_journal_is_that_of_the_endpoints_model_and_options(tmp_path):
+    params = load_params(ROOT / "params.yaml")
+    players = {"alice": "endpoint:x", "bob": "endpoint:x"}
+    settings = params.collect.settings
+    session = Session(get_game("bargaining"), players, settings, 2, "glee48", tmp_path)
+
+    def inputs(url: str, **options) -> dict:
+        servers = {"x": Endpoint(base_url=url, model="m", options=options)}
+        return session._inputs(params.model_copy(update={"endpoints": servers}), seed=0)
+
+    first = inputs("http://a/v1", temperature=0.0)
+    assert first == inputs("http://b/v1", temperature=0.0)
+    assert first != inputs("http://a/v1", temperature=1.0)
+
+
+def test_a_collection_adapter_is_named_by_category_and_nothing_else():
+    params = load_params(ROOT / "params.yaml")
+    settings = params.collect.settings.model_copy(update={"adapter": "{category}/{game}"})
+    collect = params.collect.model_copy(update={"settings": settings})
+    session = collect_session(
+        params.model_copy(update={"collect": collect}), "bargaining", Path("base")
+    )
+    assert session.adapter == Path("adversarial/{game}")
 
 
 def test_a_journal_entry_of_another_configuration_is_not_taken(tmp_path):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from aria_dvc.credit.aggregation import choose_k, chosen_labels, credit_table
+from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
 from aria_dvc.intentions.space import (
     build_space,
@@ -20,7 +21,14 @@ from aria_dvc.records.tables import turns_table
 CLUSTER = ClusterParams(k_max=100, linkage="ward", exact_limit=10_000)
 SELECT = SelectKParams(method="silhouette", per_role=False, eps=0.01, tau=10)
 ARIA = AggregateParams(method="aria", gamma=0.5, folds=2)
-POINTS = {"a": [0.0, 0.0], "a'": [0.1, 0.0], "b": [5.0, 0.0], "b'": [5.1, 0.0], "Yes.": [9.0, 9.0]}
+POINTS = {
+    "a": [0.0, 0.0],
+    "a'": [0.1, 0.0],
+    "b": [5.0, 0.0],
+    "b'": [5.1, 0.0],
+    "Yes.": [9.0, 9.0],
+    "Yes!": [9.0, 8.0],
+}
 
 
 def log(*dialogues: tuple[str, float]) -> tuple[pd.DataFrame, np.ndarray]:
@@ -54,6 +62,7 @@ def test_credit_by_hand():
     assert rewards["return"].tolist() == [0.5, 1.0, 0.0, 0.0, 0.5, 1.0]
     assert rewards["reward"].tolist() == [0.25, 0.5, 0.25, 0.5, 0.5, 1.0]
     assert rewards["cell_size"].tolist() == [2, 2, 2, 2, 1, 1]
+    assert rewards["live"].tolist() == [True, True, True, True, False, False]
     assert quality["variance_after"] < quality["variance_before"]
 
 
@@ -65,6 +74,15 @@ def test_answers_have_fixed_labels_at_every_k():
     questions = nested.labels[clustered_rows(turns, "twenty_questions")]
     assert not set(np.unique(questions)) & set(np.unique(answers))
     assert nested.ks.tolist() == [2, 3, 4], "four distinct questions cap k"
+
+
+def test_answers_that_differ_in_wording_keep_no_cell_alive():
+    turns, _ = log(("a b", 1.0), ("a b", 0.0))
+    turns.loc[1, "text"] = "Yes!"
+    vectors = np.array([POINTS[text] for text in turns["text"]], np.float32)
+    rewards, _, _, curve = run(turns, vectors, k=None)
+    assert (curve["live_share"] == 0).all()
+    assert not rewards["live"].any()
 
 
 def test_k_above_the_distinct_utterances_is_capped_and_said():
@@ -101,6 +119,8 @@ def test_per_role_has_a_k_for_each():
     *_, selection, curve = run(turns, vectors, None, "bargaining", select)
     assert set(selection["per_role"]) == {"alice", "bob"}
     assert set(curve["role"]) == {"all", "alice", "bob"}
+    r2 = curve.dropna(subset="r2").groupby("role")["r2"].first()
+    assert r2.nunique() == 3, "held-out R2 is that of the role's own actions"
 
 
 @pytest.mark.parametrize(
@@ -119,6 +139,20 @@ def test_degenerate_logs_have_a_credit(dialogues):
     assert np.isfinite(rewards["reward"]).all()
     assert selection["selected_k"] >= 1
     assert quality["episodes"] == len(dialogues)
+
+
+def test_one_episode_has_no_cross_validated_k():
+    turns, vectors = log(("a b", 1.0))
+    select = SELECT.model_copy(update={"method": "cross_validated"})
+    with pytest.raises(AriaError, match="at least 2 episodes"):
+        run(turns, vectors, None, select=select)
+
+
+def test_equal_rewards_have_no_variance_ratio():
+    turns, vectors = log(*[("a", 0.1), ("b", 0.1)] * 4)
+    _, quality, _, curve = run(turns[:-2], vectors[:-2], k=None)
+    assert curve["variance_ratio"].isna().all()
+    assert quality["variance_ratio"] is None
 
 
 def test_labels_survive_the_file(tmp_path):

@@ -8,7 +8,7 @@ from tests.intention_data import dialogues, log_arrays, nested_of, reference_cel
 
 from aria_dvc.credit.cells import aggregate, make_log
 from aria_dvc.credit.curves import cell_curves
-from aria_dvc.credit.returns import discounted_returns, own_turns
+from aria_dvc.credit.returns import discounted_returns, own_turns, variances
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.cuts import NestedLabels, with_fixed_answers
 
@@ -30,6 +30,29 @@ def test_returns_check_their_input():
         discounted_returns(np.ones(1), [1], [1], 1.5)
     with pytest.raises(AriaError, match="own-turn"):
         discounted_returns(np.ones(1), [3], [2])
+
+
+@pytest.mark.parametrize(("value", "count"), [(0.1, 3), (0.3, 11), (0.1, 7)])
+def test_equal_returns_have_no_variance(value, count):
+    returns = np.full(count, value)
+    assert returns.var() > 0, "rounding"
+    nearly = returns + np.where(np.arange(count) == 0, 1e-16, 0)
+    assert variances(returns, nearly, in_sample=True) == (0.0, 0.0)
+    labels = NestedLabels(np.array([2]), np.zeros(count, np.uint8), np.zeros((1, 1), np.uint8))
+    zeros = np.zeros(count, np.int64)
+    log = make_log(np.arange(count), zeros, zeros, np.ones(count, bool), returns)
+    curves = cell_curves(log, labels)
+    assert (curves.variance == 0).all()
+    assert (curves.variance_of_returns == 0).all()
+
+
+def test_means_never_vary_more_than_what_they_are_means_of():
+    returns = np.random.default_rng(0).random(50)
+    more = returns + 1e-13 * (returns - returns.mean())
+    assert more.var() > returns.var()
+    before, after = variances(returns, more, in_sample=True)
+    assert before == after
+    assert variances(returns, more, in_sample=False)[1] > before
 
 
 def test_own_turns_count_each_speaker():

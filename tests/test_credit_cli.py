@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from aria_dvc.__main__ import main
+from aria_dvc.credit.cli import read_dialogues
 from aria_dvc.credit.labelling import nearest_cluster, unseen_labels
 from aria_dvc.credit.methods.registry import method_names
 
@@ -88,18 +89,94 @@ def test_the_better_question_gets_the_higher_credit(tmp_path):
     assert table["reward"][price].min() > table["reward"][~price].max()
 
 
-def test_several_logs_keep_their_episodes_apart(tmp_path):
-    logs = [write_log(tmp_path / f"{name}.jsonl", 5, seed=3) for name in "ab"]
+@pytest.mark.parametrize("names", [("a.jsonl", "b.jsonl"), ("1/log.jsonl", "2/log.jsonl")])
+def test_several_logs_keep_their_episodes_apart(tmp_path, names):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+    logs = [write_log(tmp_path / name, 5, seed=3) for name in names]
     out = tmp_path / "credit.parquet"
     assert run(*logs, "--method", "constant", "--out", out) == 0
     assert pd.read_parquet(out)["episode_id"].nunique() == 10
+
+
+def test_a_log_given_twice_is_refused(tmp_path, capsys):
+    log = write_log(tmp_path / "log.jsonl", 5, seed=3)
+    again = tmp_path / "." / "sub" / ".." / "log.jsonl"
+    (tmp_path / "sub").mkdir()
+    assert run(log, again, "--method", "constant", "--out", tmp_path / "out.parquet") == 1
+    assert "given twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--out", "--quality"])
+def test_a_folder_is_never_replaced(tmp_path, capsys, option):
+    folder, log = tmp_path / "mine", write_log(tmp_path / "log.jsonl", 5, seed=3)
+    folder.mkdir()
+    (folder / "precious").touch()
+    options = ("--method", "constant", "--out", tmp_path / "out.parquet", option, folder)
+    assert run(log, *options) == 1
+    assert "is a folder" in capsys.readouterr().err
+    assert (folder / "precious").exists()
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def rewritten(path: Path, **changes: object) -> Path:
+    """The same log with keys of every line set anew."""
+    lines = [{**json.loads(line), **changes} for line in path.open()]
+    path.write_text("\n".join(json.dumps(line) for line in lines), "utf-8")
+    return path
+
+
+def test_only_dialogues_of_the_fitted_kind_are_scored(tmp_path, capsys):
+    log, out = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "out.parquet"
+    said = [{"role": "customer", "content": "Hello"}, {"role": "clerk", "content": "Hi"}]
+    other = rewritten(write_log(tmp_path / "new.jsonl", 3, 4, rewards=False), messages=said)
+    options = ("--method", "constant", "--out", out)
+    assert run(log, "--score", other, *options) == 1
+    assert "buyer, the fitted roles; the log has clerk, customer" in capsys.readouterr().err
+    log = rewritten(log, game="bargaining")
+    other = rewritten(write_log(tmp_path / "new.jsonl", 3, 4), game="negotiation")
+    assert run(log, "--score", other, *options) == 1
+    assert "fitted on bargaining, to score negotiation" in capsys.readouterr().err
+    assert not out.exists()
+    assert run(log, "--score", other, "--game", "two_party_log", *options) == 0
+
+
+@pytest.mark.parametrize("method", method_names())
+def test_a_single_episode_has_a_credit(tmp_path, method):
+    log, out = write_log(tmp_path / "log.jsonl", 1, seed=3), tmp_path / "out.parquet"
+    quality = tmp_path / "quality.json"
+    assert run(log, "--method", method, "--out", out, "--quality", quality) == 0
+    assert np.isfinite(pd.read_parquet(out)["reward"]).all()
+    assert json.loads(quality.read_text()) == {"method": method, "episodes": 1}
+
+
+def test_vectors_of_a_log_are_scaled_and_give_way_to_a_named_model(tmp_path, monkeypatch):
+    log, asked = write_log(tmp_path / "log.jsonl", 5, seed=3), []
+    vectors = read_dialogues([log], need_rewards=True).vectors
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+    def embed(texts, source):
+        asked.append(source)
+        return np.ones((len(texts), 2), np.float32)
+
+    monkeypatch.setattr("aria_dvc.intentions.embedding.embed_texts", embed)
+    options = ("--method", "kernel", "--out", tmp_path / "out.parquet")
+    assert run(log, *options) == run(log, *options, "--embed", "mine") == 0
+    assert asked == ["mine"]
+
+
+def test_a_k_that_is_too_large_is_capped_aloud(tmp_path, capsys):
+    said = [{"role": "buyer", "content": c, "embedding": [1, i]} for i, c in enumerate("abc")]
+    log = rewritten(write_log(tmp_path / "log.jsonl", 3, seed=3), messages=said)
+    assert run(log, "--out", tmp_path / "out.parquet", "--k", 90) == 0
+    assert "more than its 3 distinct utterances; k = 3 is used" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (("--folds", "1"), "--folds is 1"),
-        (("--gamma", "2"), "gamma"),
+        (("--gamma", "2"), "--gamma is 2.0"),
         (("--score", "absent.jsonl"), "absent.jsonl"),
     ],
 )
@@ -118,7 +195,8 @@ def test_a_log_without_outcomes_cannot_be_fitted(tmp_path, capsys):
     assert "reward" in capsys.readouterr().err
 
 
-def test_vectors_of_different_length_are_refused(tmp_path, capsys):
+@pytest.mark.parametrize("option", [(), ("--score",)])
+def test_vectors_of_different_length_are_refused(tmp_path, capsys, option):
     log = write_log(tmp_path / "log.jsonl", 5, seed=3)
     other = write_log(tmp_path / "other.jsonl", 3, seed=4)
     lines = [json.loads(line) for line in other.open()]
@@ -126,7 +204,7 @@ def test_vectors_of_different_length_are_refused(tmp_path, capsys):
         for message in line["messages"]:
             message["embedding"] = message["embedding"][:3]
     other.write_text("\n".join(json.dumps(line) for line in lines), "utf-8")
-    options = ("--score", other, "--method", "kernel", "--out", tmp_path / "out.parquet")
+    options = (*option, other, "--method", "kernel", "--out", tmp_path / "out.parquet")
     assert run(log, *options) == 1
     assert "differ in length" in capsys.readouterr().err
 
@@ -135,6 +213,15 @@ def test_the_nearest_mean_decides_the_label():
     vectors = np.array([[0, 0], [0, 2], [10, 0], [10, 2]], np.float32)
     new = np.array([[1, 1], [9, 1], [5, 1]], np.float32)
     assert nearest_cluster(vectors, np.array([7, 7, 3, 3]), new).tolist() == [7, 3, 3]
+
+
+def test_what_was_clustered_keeps_its_label_though_another_mean_is_nearer():
+    turns = pd.DataFrame({"text": ["a", "b", "c"], "is_action": True})
+    vectors = np.array([[0.0], [6], [7]], np.float32)
+    labels = unseen_labels(
+        turns, vectors, np.array([0, 0, 1]), turns[:2], np.array([[6.0], [6.1]], np.float32), "x"
+    )
+    assert labels.tolist() == [0, 1]
 
 
 def test_answers_with_fixed_labels_get_the_label_of_their_kind():

@@ -132,6 +132,21 @@ def test_equal_rewards_and_few_episodes_give_finite_credit(name, episodes):
     assert np.isfinite(fit_credit(make_method(name), data, folds=5)).all()
 
 
+@pytest.mark.parametrize("name", OUT_OF_FOLD)
+def test_a_single_episode_gets_the_mean_of_each_role(name):
+    data = dialogues(1)
+    credit = fit_credit(make_method(name), data)
+    assert credit == pytest.approx(data.targets.mean())
+
+
+@pytest.mark.parametrize("name", ["regression", "kernel"])
+def test_words_that_are_all_rare(name):
+    data = dialogues(30)
+    text = np.array([f"word{row}" for row in range(len(data))], dtype=object)
+    assert len(data) >= 200
+    assert np.isfinite(make_method(name).fit(replace(data, text=text)).credit(data)).all()
+
+
 @pytest.mark.parametrize("name", method_names())
 def test_one_turn_games_and_unseen_roles_get_a_credit(name):
     data = dialogues(10, turns=1)

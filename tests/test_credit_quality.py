@@ -75,3 +75,16 @@ def test_r2_by_k_prefers_the_cut_that_shows_the_topic():
     assert scores[1] > 0.5
     fixed = replace(data, labels=data.labels * 0)
     np.testing.assert_array_equal(scores, r2_by_k(fixed, columns))
+
+
+def test_r2_by_k_of_the_counted_actions_alone():
+    data = dialogues(80)
+    rng = np.random.default_rng(1)
+    both = replace(
+        data,
+        is_action=np.ones(len(data), bool),
+        returns=np.where(data.role == "agent", data.returns, rng.random(len(data))),
+    )
+    agent = both.role == "agent"
+    scores = [r2_by_k(both, data.labels[:, None], counted=mask)[0] for mask in (agent, ~agent)]
+    assert scores[0] > 0.5 > 0.1 > scores[1]

@@ -21,7 +21,7 @@ def curve():
     data = dialogues(60, 6, 9, 2)
     cells = cell_curves(make_log(*log_arrays(data)), nested_of(data))
     values = np.array([0.1, 0.4, 0.4, 0.2, np.nan, 0.0, 0.0, 0.0])
-    indices = Indices(cells.ks, values, values[::-1], -values, values)
+    indices = Indices(cells.ks, values, values[::-1], 1 - values, values)
     return curve_frame(indices, cells)
 
 
@@ -43,8 +43,16 @@ def test_integer_overrides_and_is_capped(curve):
     assert (capped.k, capped.capped_from, capped.overridden) == (9, 80, True)
     with pytest.raises(AriaError, match="k_max"):
         select_k(curve, distinct=500, k=80)
-    with pytest.raises(AriaError, match="outside"):
-        select_k(curve, distinct=9, k=0)
+    for k in (0, 1):
+        with pytest.raises(AriaError, match="outside"):
+            select_k(curve, distinct=9, k=k)
+    alone = curve.iloc[:1].assign(k=1)
+    assert select_k(alone, distinct=1, k=1).k == 1, "where all utterances are equal"
+
+
+def test_davies_bouldin_ignores_clusters_of_one_point_each(curve):
+    curve["davies_bouldin"] = [0.5, 0.3, 0.4, 0.6, 0.6, 0.6, 0.6, 0.0]
+    assert select_k(curve, method="davies_bouldin", distinct=9).k == 3
 
 
 def test_cross_validated_reads_r2(curve):
@@ -52,6 +60,10 @@ def test_cross_validated_reads_r2(curve):
         select_k(curve, method="cross_validated", distinct=9)
     curve["r2"] = np.linspace(-1, 1, len(curve))
     assert select_k(curve, method="cross_validated", distinct=9).k == 9
+    curve["r2"] = np.nan
+    with pytest.raises(AriaError, match="at least 2 episodes"):
+        select_k(curve, method="cross_validated", distinct=9)
+    assert select_k(curve, method="cross_validated", distinct=9, k=4).k == 4
 
 
 def test_unknown_settings(curve):

@@ -84,20 +84,47 @@ def test_refusals(texts, source, expected):
         embed_texts(texts, source, cache=None)
 
 
-def test_vectors_that_are_not_finite_are_refused(monkeypatch):
-    broken = np.array([[1.0, np.nan]], np.float32)
+@pytest.mark.parametrize(
+    ("vectors", "expected"),
+    [([[1.0, np.nan]], "not finite"), ([[]], "no numbers"), ([1.0], "no numbers")],
+)
+def test_vectors_that_cannot_be_used_are_refused(monkeypatch, vectors, expected):
+    broken = np.array(vectors, np.float32)
     monkeypatch.setattr(embedding, "_encoder", lambda source, endpoints: lambda batch: broken)
-    with pytest.raises(AriaError, match="not finite"):
+    with pytest.raises(AriaError, match=expected):
         embed_texts(["text"], "m", cache=None)
+
+
+def test_cached_vectors_of_another_length_are_refused(counted, monkeypatch, tmp_path):
+    cache = tmp_path / "cache.sqlite"
+    embed_texts(TEXTS, "m", cache=cache)
+    monkeypatch.setattr(
+        embedding, "_encoder", lambda source, endpoints: lambda b: np.ones((len(b), 5))
+    )
+    with pytest.raises(AriaError, match=r"vectors of 3 and 5 numbers: .* delete .*cache\.sqlite"):
+        embed_texts([*TEXTS, "Is it new?"], "m", cache=cache)
+
+
+@pytest.mark.parametrize("change", [{"model": "n"}, {"base_url": "http://there/v1"}])
+def test_another_model_behind_an_endpoint_embeds_anew(counted, tmp_path, change):
+    endpoint, cache = Endpoint(base_url="http://here/v1", model="m"), tmp_path / "cache.sqlite"
+    for served, encoded in ((endpoint, 3), (endpoint, 0), (endpoint.model_copy(update=change), 3)):
+        counted.clear()
+        embed_texts(TEXTS, "endpoint:here", endpoints={"here": served}, cache=cache)
+        assert len(counted) == encoded
 
 
 class _Server(BaseHTTPRequestHandler):
     keys: list[str] = []  # noqa: RUF012
+    ragged = False
 
     def do_POST(self):
         self.keys.append(self.headers["Authorization"])
         texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        data = [{"index": i, "embedding": [len(t), 1.0]} for i, t in enumerate(texts)]
+        data = [
+            {"index": i, "embedding": [len(t), 1.0][: 2 - self.ragged * (i % 2)]}
+            for i, t in enumerate(texts)
+        ]
         body = json.dumps({"object": "list", "data": data[::-1], "model": "m"}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -120,6 +147,9 @@ def test_an_endpoint_embeds_with_the_key_from_the_environment(monkeypatch):
     vectors = embed_texts(
         TEXTS, "endpoint:here", normalize=False, endpoints={"here": endpoint}, cache=None
     )
+    monkeypatch.setattr(_Server, "ragged", True)
+    with pytest.raises(AriaError, match="vectors of different lengths"):
+        embed_texts(TEXTS, "endpoint:here", endpoints={"here": endpoint}, cache=None)
     server.shutdown()
     assert vectors[:, 0].tolist() == [len(text) for text in TEXTS]
-    assert _Server.keys == ["Bearer s3cret"]
+    assert set(_Server.keys) == {"Bearer s3cret"}

@@ -8,9 +8,11 @@ from scipy.cluster import hierarchy
 from tests.intention_data import KINDS, embeddings, reference_cuts
 
 from aria_dvc.errors import AriaError
+from aria_dvc.intentions import average
 from aria_dvc.intentions.cuts import cut_all
 from aria_dvc.intentions.distinct import find_distinct
 from aria_dvc.intentions.linkage import linkage
+from aria_dvc.intentions.tree import scipy_tree
 
 FAST = [(900, 48, kind, share, seed) for kind in KINDS for share in (0.0, 0.3) for seed in (0, 1)]
 SLOW = [
@@ -37,6 +39,22 @@ def assert_same_labels(points, method="ward", **options):
 @pytest.mark.parametrize(("n", "d", "kind", "share", "seed"), FAST)
 def test_labels_equal_scipy(n, d, kind, share, seed):
     assert_same_labels(embeddings(n, d, kind, seed, share))
+
+
+def test_average_linkage_stays_in_its_blocks_where_one_cluster_holds_most_points(monkeypatch):
+    rows, plain = [], average._Clusters._distances
+    monkeypatch.setattr(average, "_ELEMENTS", 1 << 14)
+    monkeypatch.setattr(
+        average._Clusters, "_distances", lambda self, r: rows.append(r.size) or plain(self, r)
+    )
+    rng = np.random.default_rng(0)
+    points = np.vstack([rng.normal(size=(600, 16)), 6 * rng.normal(size=(200, 16))])
+    points = points.astype(np.float32)
+    merges = average.average_merges(points, dense=100, threads=1)
+    tree = scipy_tree(merges.pairs, merges.heights, find_distinct(points))
+    expected = reference_cuts(points, "average").labels
+    np.testing.assert_array_equal(cut_all(tree).labels, expected)
+    assert max(rows) <= (1 << 14) // len(points)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
+from aria_dvc.learning import base_model
 from aria_dvc.learning.base_model import freeze_all_but, materialise, warm_start_examples
 from aria_dvc.learning.models import load_model, load_tokenizer
 from aria_dvc.params import BaseModelParams
@@ -47,19 +48,41 @@ def source(tmp_path_factory):
     return save_tiny_base(tmp_path_factory.mktemp("source") / "model")
 
 
-def make(source, out, cache, **settings):
+def make(source, out, cache, progress=None, **settings):
     return materialise(
         base_params(source, **settings), ["bargaining", "negotiation"], out,
-        seed=0, dialogues=dialogues, cache=cache,
+        seed=0, dialogues=dialogues, cache=cache, progress=progress,
     )  # fmt: skip
 
 
 def test_two_runs_write_the_same_bytes(source, tmp_path):
     for name in ("a", "b"):
-        metrics = make(source, tmp_path / name, tmp_path / "cache", episodes=4, epochs=2)
+        metrics = make(source, tmp_path / name, tmp_path / f"cache {name}", episodes=4, epochs=2)
     assert metrics["steps"] > 2
     first, second = (tmp_path / name / "model.safetensors" for name in ("a", "b"))
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_killed_warm_start_goes_on_and_a_finished_one_is_restored(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(base_model, "CHECKPOINT_EVERY", 2)
+    make(source, tmp_path / "whole", tmp_path / "other", episodes=4, epochs=2)
+
+    def dies(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(source, tmp_path / "out", tmp_path / "cache", dies, episodes=4, epochs=2)
+    steps = []
+    for _ in range(2):
+        make(
+            source, tmp_path / "out", tmp_path / "cache", lambda done, total: steps.append(done),
+            episodes=4, epochs=2,
+        )  # fmt: skip
+        assert steps == list(range(3, steps[-1] + 1))
+    whole, resumed = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "out"))
+    for name, tensor in whole.items():
+        torch.testing.assert_close(resumed[name], tensor)
 
 
 def test_warm_start_teaches_and_leaves_embeddings_alone(source, tmp_path):

@@ -19,5 +19,4 @@ def test_sixteen_turns_need_a_quarter_of_the_tokens(tmp_path):
     ]
     assert len(single) == 32
     assert costs[1].tokens >= 4 * costs[0].tokens
-    assert costs[1].seconds > 2 * costs[0].seconds
     assert costs[0].loss == pytest.approx(costs[1].loss, rel=1e-4)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -88,12 +89,17 @@ def test_finished_result_is_restored_unless_an_input_changed(folder, tmp_path):
     assert len(steps) > before
 
 
-def test_half_written_checkpoint_is_passed_over(tmp_path):
+def test_half_written_checkpoint_is_passed_over(tmp_path, monkeypatch):
     run = RunFolder("policy", "key", tmp_path)
     for step in (2, 4, 10):
         (run.path / f"checkpoint-{step}").mkdir(parents=True)
         if step != 10:
             (run.path / f"checkpoint-{step}" / COMPLETE).touch()
+    main = SimpleNamespace(is_main_process=False)
+    monkeypatch.setattr("aria_dvc.learning.checkpoints.PartialState", lambda cpu: main)
+    assert run.last_checkpoint() == str(run.path / "checkpoint-4")
+    assert (run.path / "checkpoint-10").exists()  # left to the first process
+    main.is_main_process = True
     assert run.last_checkpoint() == str(run.path / "checkpoint-4")
     assert not (run.path / "checkpoint-10").exists()
 

@@ -20,10 +20,13 @@ from learning_tiny import (
 from safetensors.torch import load_file
 
 from aria_dvc.chat import Renderer
+from aria_dvc.learning import trainer as trainer_module
+from aria_dvc.learning.batches import make_plan
 from aria_dvc.learning.examples import frames_examples
 from aria_dvc.learning.models import add_lora
 from aria_dvc.learning.objective import policy_collate, selected_logits, weighted_nll
 from aria_dvc.learning.policy import train_policy
+from aria_dvc.learning.trainer import FitSettings
 
 TESTS = Path(__file__).parent
 CONFIGS = TESTS.parent / "configs" / "accelerate"
@@ -155,3 +158,17 @@ def test_fsdp_plugin_takes_the_configuration(monkeypatch):
     assert plugin.reshard_after_forward is True
     assert plugin.activation_checkpointing is True
     assert "FULL" in str(plugin.state_dict_type)
+
+
+def test_several_visible_gpus_without_a_launcher_train_on_one(tmp_path, monkeypatch):
+    def on_two_gpus(**settings):
+        arguments = original(**settings)
+        arguments._n_gpu = 2
+        return arguments
+
+    original = trainer_module.TrainingArguments
+    monkeypatch.setattr(trainer_module, "TrainingArguments", on_two_gpus)
+    settings = FitSettings(1e-3, 0, "float32", 1024)
+    example = frames_examples(GAMES, Renderer(tiny_tokenizer()), 512).items[0]
+    plan = make_plan([(example, np.ones(1))], [[0]], 1024)
+    assert trainer_module._arguments(tmp_path, plan, settings, 0).n_gpu == 1

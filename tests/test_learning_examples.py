@@ -83,7 +83,7 @@ def test_an_action_longer_than_the_limit_is_dropped_and_counted():
 
 def test_no_action_that_fits_is_an_error():
     with pytest.raises(AriaError, match="max_tokens"):
-        build_examples([dialogue_of(alternating(["a", "b"]))], RENDERER, 10)
+        frames_examples([made_up_game()], RENDERER, 10)
 
 
 def test_consecutive_lines_count_as_the_last_of_them():

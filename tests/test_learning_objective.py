@@ -10,6 +10,7 @@ from aria_dvc.learning.examples import frames_examples
 from aria_dvc.learning.models import add_lora
 from aria_dvc.learning.objective import (
     adapter_off,
+    frozen_copy,
     kl_to,
     policy_collate,
     selected_logits,
@@ -123,3 +124,12 @@ def test_kl_is_zero_at_the_base_and_positive_away_from_it(data):
     )
     assert float(away) > 0.01
     torch.testing.assert_close(away, by_torch, rtol=1e-4, atol=1e-4)
+
+
+def test_frozen_copy_follows_the_inputs_to_their_device(monkeypatch):
+    monkeypatch.setattr(
+        "aria_dvc.learning.objective.selected_logits",
+        lambda model, inputs: torch.empty(1, device=next(model.parameters()).device),
+    )
+    elsewhere = {"input_ids": torch.empty(1, device="meta")}
+    assert frozen_copy(tiny_model())(None, elsewhere).device.type == "meta"

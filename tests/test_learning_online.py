@@ -1,18 +1,30 @@
 """The online loop: no stale policy, refreshes, and a kill changes nothing."""
 
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 import torch
+import uvicorn
 from learning_tiny import made_up_game, policy_params, reward_params, save_tiny_base
 from peft import PeftModel
+from pydantic import ValidationError
 from safetensors.torch import load_file
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_json, read_parquet
+from aria_dvc.files import read_json, read_parquet, write_json
+from aria_dvc.learning import online as online_module
 from aria_dvc.learning.checkpoints import folder_hash
+from aria_dvc.learning.examples import frames_dialogues
 from aria_dvc.learning.models import load_model, load_tokenizer
 from aria_dvc.learning.online import train_online
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.reward_model import train_reward_model
+from aria_dvc.learning.scorer import RewardScorer
+from aria_dvc.learning.scorer_client import RemoteScorer
+from aria_dvc.learning.scorer_server import make_app
 from aria_dvc.params import OnlineParams
 from aria_dvc.records.episodes import Episode, Utterance
 
@@ -125,3 +137,154 @@ def test_needs_an_adapter(start, tmp_path):
             start / "rm", tmp_path / "out", rollout=Rollouts(start / "base"),
             aggregate=aggregate, seed=0,
         )  # fmt: skip
+
+
+def said(policy, iteration, seed):
+    """Two games of fixed words; only Alice's worth differs."""
+    return [
+        Episode(
+            episode_id=str(i),
+            game="bargaining",
+            utterances=[Utterance("alice", "half each" + "?" * i), Utterance("bob", "deal")],
+            rewards={"alice": float(i), "bob": 0.5},
+        )
+        for i in range(2)
+    ]
+
+
+def short(start, out, rollout=said, model="rm", policy="policy", **changes):
+    """One run whose refreshes are due every iteration; returns what it adds to the metrics."""
+    settings = {"iterations": 1, "refresh_every": 2, "replay": 1, **changes}
+    backbone = settings.pop("backbone", "base")
+    inputs = settings.pop("inputs", None)
+    return train_online(
+        policy_params(online=ONLINE.model_copy(update=settings), epochs=1),
+        reward_params(epochs=1, backbone=backbone), start / "base", start / policy,
+        start / model, out, rollout=rollout, aggregate=aggregate, seed=0, inputs=inputs,
+        cache=out.parent / "cache",
+    )["online"]  # fmt: skip
+
+
+def test_worthless_scores_and_no_offline_step_leave_the_policy_alone(start, tmp_path):
+    game = made_up_game(episodes=8)
+    nothing = replace(game, rewards=game.rewards.assign(reward=0.0))
+    train_policy(POLICY, [nothing], start / "base", start / "idle", seed=0, cache=start / "cache")
+    train_reward_model(
+        reward_params(), [nothing], start / "base", start / "zero", seed=0, cache=start / "cache"
+    )
+    idle = short(
+        start, tmp_path / "a", policy="idle", model="zero", iterations=2, refresh_every=100
+    )
+    assert (idle["iterations"], idle["updates"]) == (2, 0)
+    assert folder_hash(tmp_path / "a") == folder_hash(start / "idle")
+    # The first refresh gives scores that are worth something.
+    refreshed = short(start, tmp_path / "b", policy="idle", model="zero", iterations=2)
+    assert refreshed["updates"] == 2
+    assert folder_hash(tmp_path / "b") != folder_hash(start / "idle")
+
+
+def test_scores_come_from_the_reward_models_own_backbone(start, tmp_path):
+    other = str(save_tiny_base(tmp_path / "other", seed=5))
+    train_reward_model(
+        reward_params(backbone=other), [made_up_game(episodes=8)], start / "base",
+        tmp_path / "rm", seed=0, cache=start / "cache",
+    )  # fmt: skip
+    short(start, tmp_path / "out", model=tmp_path / "rm", backbone=other)
+    (run,) = (tmp_path / "cache" / "online").iterdir()
+    history = read_json(run / "state.json")["history"]
+    task = SimpleNamespace(iteration_dir=lambda i: run / f"iteration-{i}")
+    frames = online_module._replay(task, 0, 1)
+    scores = RewardScorer(tmp_path / "rm", other, precision="float32").score_dialogues(
+        frames_dialogues(frames)
+    )
+    assert history[0]["mean_score"] == pytest.approx(sum(scores.values()) / len(scores), abs=1e-4)
+
+
+def test_another_way_to_play_or_to_score_is_another_run(start, tmp_path):
+    played = []
+
+    def counted(policy, iteration, seed):
+        played.append(iteration)
+        return said(policy, iteration, seed)
+
+    for inputs in ({"k": 2}, {"k": 2}, {"k": 3}):
+        short(start, tmp_path / "out", counted, inputs=inputs)
+    assert len(played) == 2
+    scale = read_json(start / "rm" / "scale.json")
+    write_json(start / "rm" / "scale.json", {**scale, "mean": scale["mean"] + 1})
+    short(start, tmp_path / "out", counted, inputs={"k": 2})
+    write_json(start / "rm" / "scale.json", scale)
+    assert len(played) == 3
+
+
+def test_an_utterance_that_is_too_long_is_left_out(start, tmp_path):
+    def endless(policy, iteration, seed):
+        episodes = said(policy, iteration, seed)
+        episodes[0].utterances[0].text = "x" * 900
+        return episodes
+
+    assert short(start, tmp_path / "out", endless, refresh_every=100)["updates"] == 2
+
+
+def test_refresh_waits_for_two_episodes_of_a_game(start, tmp_path):
+    def one(policy, iteration, seed):
+        return said(policy, iteration, seed)[-1:]
+
+    short(start, tmp_path / "out", one, iterations=2)
+    (run,) = (tmp_path / "cache" / "online").iterdir()
+    assert [p.name for p in run.glob("reward_model-*")] == ["reward_model-2"]
+
+
+def test_games_of_which_a_kill_left_half_are_played_again(start, tmp_path, monkeypatch):
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(online_module, "turns_table", killed)
+    with pytest.raises(KeyboardInterrupt):
+        short(start, tmp_path / "out")
+    assert not list((tmp_path / "cache").rglob("played.json"))
+    monkeypatch.undo()
+    assert short(start, tmp_path / "out")["iterations"] == 1
+
+
+@pytest.fixture
+def served(start):
+    """The address of a scorer server with the start's reward model."""
+    scorer = RewardScorer(start / "rm", start / "base", precision="float32", max_tokens=512)
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(scorer.score_chats), port=0, log_level="warning")
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    server.should_exit = True
+    thread.join(10)
+
+
+def test_remote_scorer_gives_the_scores_of_the_one_in_process(start, served):
+    game = made_up_game(episodes=20)
+    turns = game.turns.copy()
+    turns.loc[3, "text"] = "x" * 900
+    found = frames_dialogues([replace(game, turns=turns)])
+    local = RewardScorer(start / "rm", start / "base", precision="float32", max_tokens=512)
+    expected = local.score_dialogues(found)
+    assert 0 < len(expected) < len(turns)
+    assert RemoteScorer(served).score_dialogues(found) == pytest.approx(expected, abs=1e-5)
+
+
+def test_online_training_with_a_remote_scorer_refreshes_nothing(start, served, tmp_path):
+    assert short(start, tmp_path / "out", scorer=served)["updates"] == 2
+    (run,) = (tmp_path / "cache" / "online").iterdir()
+    assert not list(run.glob("reward_model-*"))
+
+
+def test_remote_scorer_says_which_server_is_dead_or_strange(served):
+    found = frames_dialogues([made_up_game(episodes=1)])
+    with pytest.raises(AriaError, match=r"http://127\.0\.0\.1:9 gave no answer within 0\.1 s"):
+        RemoteScorer("http://127.0.0.1:9", deadline_s=0.1).score_dialogues(found)
+    with pytest.raises(AriaError, match=r"/nowhere refuses the request \(HTTP 404"):
+        RemoteScorer(f"{served}nowhere").score_dialogues(found)
+    with pytest.raises(ValidationError, match="scorer"):
+        OnlineParams(**{**ONLINE.model_dump(), "scorer": "10.0.0.1:8037"})

@@ -23,7 +23,7 @@ from aria_dvc.learning.advantages import advantages, policy_weights
 from aria_dvc.learning.batches import global_batches
 from aria_dvc.learning.examples import frames_examples
 from aria_dvc.learning.gradients import gradient_variances
-from aria_dvc.learning.models import add_lora, load_model
+from aria_dvc.learning.models import add_lora, load_model, load_tokenizer
 from aria_dvc.learning.objective import policy_collate, selected_logits
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.learning.trainer import FitSettings, fit, losses, make_deterministic
@@ -108,7 +108,9 @@ def test_adapter_loads_portably_and_lists_its_metrics(tmp_path, base, game):
     assert {p.name for p in folder.iterdir()} == {
         "adapter_config.json", "adapter_model.safetensors", "history.csv", "metrics.json",
     }  # fmt: skip
-    assert read_json(folder / "adapter_config.json")["base_model_name_or_path"] == "base"
+    config = read_json(folder / "adapter_config.json")
+    assert config["base_model_name_or_path"] == "base"
+    assert config["target_modules"] == ["k_proj", "q_proj", "v_proj"]
     history = pd.read_csv(folder / "history.csv")
     assert history["step"].tolist() == list(range(1, metrics["steps"] + 1))
     model = PeftModel.from_pretrained(load_model(base), str(folder))
@@ -124,6 +126,16 @@ def test_full_fine_tuning_writes_a_whole_model(tmp_path, base, game):
     trained, start = load_model(tmp_path / "policy"), load_model(base)
     for (name, new), old in zip(trained.named_parameters(), start.parameters(), strict=True):
         assert not torch.equal(new, old), name
+
+
+@pytest.mark.parametrize("worth", [0.0, 1.0])
+def test_whole_model_is_played_from_its_own_folder(tmp_path, base, game, worth):
+    valued = replace(game, rewards=game.rewards.assign(reward=worth))
+    train_policy(
+        policy_params(lora=None, epochs=1), [valued], base, tmp_path / "p", seed=0,
+        cache=tmp_path / "cache",
+    )  # fmt: skip
+    Renderer(load_tokenizer(tmp_path / "p"))
 
 
 def test_kl_keeps_the_policy_nearer_to_its_base(tmp_path, base, game):
@@ -145,17 +157,27 @@ def test_kl_keeps_the_policy_nearer_to_its_base(tmp_path, base, game):
 
 def test_without_any_advantage_the_policy_is_the_base(tmp_path, base, game):
     worthless = replace(game, rewards=game.rewards.assign(reward=0.0))
+    params = policy_params(gradient_batches=4)
     metrics = train_policy(
-        policy_params(), [worthless], base, tmp_path / "p", seed=0, cache=tmp_path / "cache"
+        params, [worthless], base, tmp_path / "p", seed=0, cache=tmp_path / "cache"
     )
     assert metrics["steps"] == 0
+    assert metrics["gradient_variance_ratio"] == 0 < metrics["gradient_variance_discounted"]
     model = PeftModel.from_pretrained(load_model(base), str(tmp_path / "p"))
     assert all(float(p.norm()) == 0 for n, p in model.named_parameters() if "lora_B" in n)
 
 
-def test_unknown_target_module_is_named(base, game, tmp_path):
-    params = policy_params(lora=LORA.model_copy(update={"target_modules": ["query"]}))
-    with pytest.raises(AriaError, match=r"no module named query.*q_proj"):
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        (["query"], "no module named query: choose from .*q_proj"),
+        (["mlp"], "no module named mlp: choose from .*down_proj"),
+        ([], "none named: choose from .*q_proj"),
+    ],
+)
+def test_unknown_target_module_is_named(base, game, tmp_path, modules, message):
+    params = policy_params(lora=LORA.model_copy(update={"target_modules": modules}))
+    with pytest.raises(AriaError, match=message):
         train_policy(params, [game], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")
 
 
@@ -194,14 +216,33 @@ def test_normalised_has_mean_0_and_deviation_1_per_role(game):
         assert own.std() == pytest.approx(1)
 
 
-def test_behaviour_cloning_imitates_winners_only(game):
+def test_normalised_takes_rounding_for_no_spread(game):
+    credit = [0.3 + np.spacing(0.3) * (i % 3 == 0) for i in range(len(game.rewards))]
+    values = advantages(
+        replace(game, rewards=game.rewards.assign(reward=credit)), "aggregated", "normalised"
+    )
+    assert set(values.values()) == {0.0}
+
+
+def test_behaviour_cloning_imitates_winners_only(game, capsys):
     weights = policy_weights([game], policy_params(method="behaviour_cloning"))
     won = game.turns[game.turns.reward > 0.5]
     assert set(weights) == {(r.game, r.episode_id, r.position) for r in won.itertuples()}
     assert set(weights.values()) == {1.0}
     lost = replace(game, turns=game.turns.assign(reward=0.0))
-    with pytest.raises(AriaError, match="no successful dialogue"):
-        policy_weights([lost], policy_params(method="behaviour_cloning"))
+    assert policy_weights([lost], policy_params(method="behaviour_cloning")) == {}
+    warning = capsys.readouterr().err
+    assert "no success to imitate in bargaining" in warning
+    assert warning.count("\n") == 1
+
+
+@pytest.mark.parametrize("trained", ["alice", "bob"])
+def test_cloned_success_is_the_larger_share_of_money(game, trained):
+    shares = game.turns["role"].map({"alice": 0.45, "bob": 0.3})
+    only = game.rewards[game.rewards["role"] == trained]
+    paid = replace(game, turns=game.turns.assign(reward=shares), rewards=only)
+    weights = policy_weights([paid], policy_params(method="behaviour_cloning"))
+    assert len(weights) == (len(only) if trained == "alice" else 0)
 
 
 def test_gradient_variance_scales_as_the_square_of_the_credit(data):
@@ -217,3 +258,27 @@ def test_gradient_variance_scales_as_the_square_of_the_credit(data):
     assert reduced / plain == pytest.approx(1 / 9, rel=1e-4)
     assert before == {name: p.requires_grad for name, p in model.named_parameters()}
     assert all(p.grad is None for p in model.parameters())
+
+
+def test_gradient_variances_pass_over_dialogues_without_credit(data):
+    model = add_lora(tiny_model(), LORA, "policy")
+    examples = [example for example, _ in data]
+    credit = {key: 1.0 for example in examples[:4] for key in example.keys}
+    for seed in range(3):
+        pair = gradient_variances(
+            model, examples, (credit, {}), policy_collate(0, keep_zero=True),
+            batches=2, seed=seed, bfloat16=False,
+        )  # fmt: skip
+        assert pair[0] > 0 == pair[1]
+
+
+def test_gradient_ratio_follows_a_credit_that_is_not_trained_on(tmp_path, base, game):
+    params = policy_params(credit="discounted", gradient_batches=4, epochs=1)
+    squared = replace(game, rewards=game.rewards.assign(reward=game.rewards["return"] ** 2))
+    ratios = [
+        train_policy(params, [g], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")[
+            "gradient_variance_ratio"
+        ]
+        for g in (game, squared)
+    ]
+    assert ratios[0] != ratios[1]

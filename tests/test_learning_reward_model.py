@@ -95,15 +95,23 @@ def test_scorer_agrees_chat_by_chat_and_dialogue_by_dialogue(trained, base):
     assert len(whole) == len(game.turns)
 
 
-def test_scorer_refuses_what_it_cannot_score(trained, base, tmp_path):
+def test_scorer_refuses_what_it_cannot_score(trained, base, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     scorer = RewardScorer(trained[0], base, max_tokens=60, precision="float32")
     with pytest.raises(AriaError, match="last message must be the assistant"):
         scorer.score([[{"role": "user", "content": "hi"}]])
     long = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "x" * 99}]
     with pytest.raises(AriaError, match="fit"):
         scorer.score([long])
+    heard = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    with pytest.raises(AriaError, match=r"items\[1\].*fit"):
+        scorer.score([heard, [*heard, *long]])
+    whole, cut = scorer.score_chats([heard, [*heard, *long]])
+    assert cut == [pytest.approx(whole[0]), None]
     with pytest.raises(AriaError, match="holds no reward model"):
         RewardScorer(tmp_path, base)
+    with pytest.raises(AriaError, match=r"an adapter on base, which .* pass --base FOLDER"):
+        RewardScorer(trained[0])
 
 
 def test_split_keeps_an_episode_whole_and_is_seeded():
@@ -127,6 +135,19 @@ def test_cell_size_weighting_changes_the_fit(base, tmp_path):
         for weighting in ("none", "cell_size")
     }  # fmt: skip
     assert runs["none"] != runs["cell_size"]
+
+
+def test_new_cell_sizes_are_a_new_run(base, tmp_path):
+    game = made_up_game(episodes=8)
+    other = replace(game, rewards=game.rewards.assign(cell_size=np.arange(len(game.rewards)) + 1))
+    first, second = (
+        train_reward_model(
+            reward_params(weighting="cell_size", epochs=1), [g], base, tmp_path / "out", seed=0,
+            cache=tmp_path / "cache",
+        )["final_loss"]
+        for g in (game, other)
+    )  # fmt: skip
+    assert first != second
 
 
 def test_metrics_by_hand():

@@ -2,7 +2,6 @@
 
 import threading
 
-import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -15,7 +14,7 @@ def chat(text):
 
 
 class Lengths:
-    """Scores a chat by the length of its action, and remembers the batches."""
+    """Scores actions by their length, none above 20, and remembers the batches."""
 
     def __init__(self):
         self.batches = []
@@ -27,7 +26,11 @@ class Lengths:
         self.batches.append(len(chats))
         if any(c[-1]["content"] == "too long" for c in chats):
             raise AriaError("an action does not fit")
-        return np.array([float(len(c[-1]["content"])) for c in chats])
+        return [[self._length(m["content"]) for m in c if m["role"] == "assistant"] for c in chats]
+
+    @staticmethod
+    def _length(text):
+        return float(len(text)) if len(text) <= 20 else None
 
 
 @pytest.fixture
@@ -44,6 +47,16 @@ def test_scores_in_order(served):
     assert answer.json() == {"scores": [1.0, 3.0, 2.0]}
     assert client.post("/score", json={"items": []}).json() == {"scores": []}
     assert client.get("/health").json() == {"status": "ok"}
+
+
+def test_every_action_of_a_dialogue_is_scored_or_null(served):
+    client, _ = served
+    dialogue = {"messages": chat("abc")["messages"] + chat("x" * 21)["messages"]}
+    answer = client.post("/score_dialogues", json={"items": [dialogue, chat("ab")]})
+    assert answer.json() == {"scores": [[3.0, None], [2.0]]}
+    answer = client.post("/score", json={"items": [chat("ab"), dialogue]})
+    assert answer.status_code == 422
+    assert "items[1]: the action is too long" in answer.json()["error"]
 
 
 def post_together(client, score, texts):

@@ -67,6 +67,54 @@ def test_refusals(raw, change, expected):
     assert expected in str(caught.value)
 
 
+def set_at(raw, path, value):
+    *parents, last = path.split(".")
+    for part in parents:
+        raw = raw[part]
+    raw[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("policy.lora", None, "policy.lora: online training reloads an adapter"),
+        ("policy.online.rollouts", "vllm", "policy.online.rollouts: vllm is neither"),
+        ("policy.online.rollouts", "endpoint:x", "policy.online.rollouts: no endpoint x"),
+        ("policy.lora.target_modules", [], "policy.lora.target_modules: list should have at least"),
+        ("policy.learning_rate", float("inf"), "policy.learning_rate: input should be a finite"),
+        ("policy.players", ["base"], "policy.players.0: input should be 'policy'"),
+        ("collect.bargaining.episodes", 0, "collect.bargaining.episodes: no game is played"),
+        ("collect.bargaining.players.bob", "endpoint:x", "bob: no endpoint x under endpoints"),
+        ("collect.settings.sampling", {"polcy": {}}, "unknown player polcy (did you mean policy?)"),
+        ("evaluate.settings.sampling", {"endpoint:x": {}}, "evaluate.settings.sampling: no endpoi"),
+        ("evaluate.bargaining.opponents.bob", "scriptd:fair", "opponents.bob: unknown player"),
+        ("evaluate.settings.adapter", "x", "evaluate.settings.adapter: evaluation plays the base"),
+        ("embed.source", "endpoint:x", "embed.source: no endpoint x under endpoints (known: none)"),
+    ],
+)
+def test_what_would_fail_hours_later_is_refused_at_once(raw, path, value, expected):
+    raw["policy"]["online"]["iterations"] = 1
+    check_params(raw)
+    set_at(raw, path, value)
+    with pytest.raises(AriaError) as caught:
+        check_params(raw)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_not_used_is_not_refused(raw):
+    set_at(raw, "policy.lora", None)
+    set_at(raw, "policy.online.rollouts", "endpoint:x")
+    set_at(raw, "collect.bargaining", {"source": "log.json", "players": {"alice": "endpoint:x"}})
+    check_params(raw)
+
+
+def test_split_score_needs_an_eps_above_zero(raw):
+    raw["select_k"]["eps"] = 0
+    with pytest.raises(AriaError, match=r"select_k\.eps: input should be greater than 0"):
+        check_params(raw)
+
+
 def test_k_above_k_max_names_both(raw):
     raw["cluster"]["k_max"] = 30
     raw["k"] = 40

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from aria_dvc.errors import AriaError
+from aria_dvc.files import write_json
 from aria_dvc.params import CATEGORIES, load_params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.imports import imported_files
@@ -62,6 +64,19 @@ def test_outputs_are_where_the_code_writes():
         assert STAGES[name]["outs"] == [str(function("${item.category}"))]
         assert STAGES[name]["matrix"]["category"] == list(CATEGORIES)
     assert STAGES["base_model"]["outs"] == [str(paths.BASE_MODEL)]
+
+
+def test_an_endpoint_is_a_parameter_of_all_stages_that_can_name_one():
+    for name in ("collect", "embed", "policy", "evaluate"):
+        assert "endpoints" in STAGES[name]["params"], name
+
+
+def test_a_file_never_replaces_a_folder(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious").touch()
+    with pytest.raises(AriaError, match="is a folder: name a file"):
+        write_json(tmp_path / "mine", {})
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "precious"]
 
 
 def test_only_report_writes_into_git():

@@ -129,6 +129,11 @@ def test_a_prompt_beyond_the_model_is_the_players_failure(model):
     assert caught.value.kind == "context_full"
 
 
+def test_a_prompt_beyond_the_cache_is_a_mistake_in_the_settings(model):
+    with pytest.raises(AriaError, match=r"raise settings\.cache_gib"):
+        generate(Engine(model, [END], cache_bytes=1), [(("0", "a"), prompt(0, 250), GREEDY)])
+
+
 @torch.inference_mode()
 def test_a_rows_draws_depend_on_its_own_seed_only(model):
     def drawn(others: int) -> list[int]:

@@ -43,9 +43,9 @@ def adapter(base, tmp_path_factory):
     return folder
 
 
-def greedy_context(base, **changes) -> PlayerContext:
+def greedy_context(base, adapter=None, **changes) -> PlayerContext:
     settings = play_settings(temperature=0.0, dtype="float32", **changes)
-    return PlayerContext(settings, str(base))
+    return PlayerContext(settings, str(base), adapter=adapter)
 
 
 def say(player) -> Reply:
@@ -62,6 +62,11 @@ def test_policy_without_adapter_and_base_share_one_model(base):
     assert policy.engine is vanilla.engine
     assert (policy.name, vanilla.name) == ("policy", "base")
     assert say(policy) == say(vanilla)
+
+
+def test_only_the_context_says_which_adapter_is_worn(base):
+    settings = play_settings(dtype="float32", adapter="nowhere")
+    assert PlayerContext(settings, str(base)).player("policy").adapter is None
 
 
 def test_an_adapter_changes_the_policy_and_not_the_base(base, adapter):

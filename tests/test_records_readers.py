@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aria_dvc.arena.published import write_log
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
 from aria_dvc.records.readers import log_vectors, read_log
@@ -116,6 +117,12 @@ def without(entry, key):
     return {k: v for k, v in entry.items() if k != key}
 
 
+def casino(person):
+    said = [{"text": "Hello", "id": "a"}, {"text": "Hi", "id": "b"}]
+    people = {"a": person, "b": {"outcomes": {"points_scored": 9}}}
+    return {"chat_logs": said, "participant_info": people}
+
+
 BAD = {
     "missing key": (without(ADVERSARIAL, "bob_ids"), "missing key bob_ids"),
     "no reward": (without(SINGLE, "reward"), "no reward"),
@@ -131,6 +138,20 @@ BAD = {
     "unknown layout": ({"text": "hello"}, "unknown layout"),
     "not an object": ([1, 2], "a JSON object is expected"),
     "nobody": ({**MESSAGES, "rewards": {"judge": 1.0}}, "rewards names judge, who says nothing"),
+    "no action": (
+        {
+            **without(ADVERSARIAL, "alice_reward"),
+            "bob_actions": [],
+            "bob_ids": [],
+            "alice_ids": [0, 1],
+        },
+        "no action: a role with a reward must say something",
+    ),
+    "prompts": ({**MESSAGES, "system_prompts": ["Be kind."]}, "must map roles to texts"),
+    "raw reward type": ({**SINGLE, "reward": False}, "between -1 and 0"),
+    "points": (casino({"outcomes": {"points_scored": "x"}}), "points_scored of a is 'x'"),
+    "outcomes": (casino({"outcomes": "x"}), "needs outcomes"),
+    "person": (casino(None), "needs outcomes"),
     "null vector": (
         {**SINGLE, "action_embeddings": [[0, 1], [None, 1]], "obs_embeddings": [[0, 1], [0, 1]]},
         "list of finite numbers",
@@ -199,10 +220,50 @@ def test_missing_file(tmp_path):
         read_log(tmp_path / "nothing.jsonl")
 
 
-def test_outcomes_may_be_absent_when_only_scoring(tmp_path):
-    path = write_lines(tmp_path / "l", without(MESSAGES, "rewards"))
-    (episode,) = read_log(path, need_rewards=False)
+@pytest.mark.parametrize(
+    "entry",
+    [
+        without(MESSAGES, "rewards"),
+        *({**MESSAGES, "rewards": r} for r in ({"buyer": None}, {"buyer": -3}, {"judge": 1}, "x")),
+        {**SINGLE, "reward": 3},
+        {**ADVERSARIAL, "alice_reward": "high"},
+        casino(None),
+    ],
+)
+def test_outcomes_may_be_absent_or_odd_when_only_scoring(tmp_path, entry):
+    (episode,) = read_log(write_lines(tmp_path / "l", entry), need_rewards=False)
     assert episode.rewards == {}
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"players": {"alice": "gpt-4", "bob": {"name": "x"}}},
+        {"players": ["alice"], "config": "x", "utilities": None},
+        {"config": {"episode_id": "other", "game": "other"}},
+    ],
+)
+def test_free_information_of_a_log_survives_its_publication(tmp_path, info):
+    said = [{"role": role, "content": "Hi"} for role in ("alice", "bob")]
+    entry = {"messages": said, "rewards": {"alice": 1, "bob": 0}, "info": info}
+    episodes = read_log(write_lines(tmp_path / "l", entry), "bargaining")
+    write_log(tmp_path / "raw", episodes)
+    assert read_log(tmp_path / "raw") == episodes
+
+
+def test_a_utility_of_a_single_agent_survives_its_publication(tmp_path):
+    said = [{"role": role, "content": "Hi"} for role in ("agent", "oracle")]
+    entry = {"messages": said, "rewards": {"agent": 5.0}, "info": {"reward_rule": "utility"}}
+    episodes = read_log(write_lines(tmp_path / "l", entry))
+    write_log(tmp_path / "raw", episodes)
+    assert read_log(tmp_path / "raw") == episodes
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_byte_order_mark_is_passed_over(tmp_path, listed):
+    path = tmp_path / "l"
+    path.write_text(json.dumps([MESSAGES] if listed else MESSAGES), "utf-8-sig")
+    assert len(read_log(path)) == 1
 
 
 def test_overlong_utterance_is_refused(tmp_path):

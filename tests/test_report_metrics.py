@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from aria_dvc.report.intervals import paired_difference, rate
-from aria_dvc.report.metrics import evaluation_metrics
+from aria_dvc.report.metrics import credit_metrics, evaluation_metrics
+from aria_dvc.report.projection import project
 
 
 def wilson(wins: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
@@ -78,3 +79,31 @@ def test_evaluation_pairs_episodes_and_counts_failures_by_kind():
     assert result["aria"]["no_deal_rate"] == 0.5
     assert result["aria_minus_vanilla"]["mean"] == 0.5
     assert result["aria_minus_vanilla"]["pairs"] == 2
+
+
+def test_credit_is_reported_for_the_intentions_that_are_used():
+    rewards = pd.DataFrame(
+        {
+            "episode_id": ["a", "a", "b"],
+            "cell": [0, 1, 0],
+            "cell_size": [2, 1, 2],
+            "live": [True, False, True],
+            "return": [0.1, 0.1, 0.1],
+            "reward": [0.1, 0.1, 0.1 + 1e-16],
+        }
+    )
+    own = {"alice": {"selected_k": 5}, "bob": {"selected_k": 2}}
+    for per_role, k in ((own, 5), ({}, 3)):
+        selection = {"selected_k": 3, "per_role": per_role}
+        result = credit_metrics(selection, rewards, {"method": "aria"})
+        assert result["selected_k"] == k
+        assert result["live_share"] == pytest.approx(2 / 3)
+        assert result["reward_variance_before"] == result["reward_variance_after"] == 0.0
+
+
+@pytest.mark.parametrize(("rows", "width"), [(9, 1), (3, 6)])
+def test_too_little_for_a_projection_is_drawn_as_it_is(rows, width):
+    vectors = np.random.default_rng(0).normal(size=(rows, width)).astype(np.float32)
+    drawn, points = project(vectors, 100, 0)
+    assert points.shape == (rows, 2)
+    np.testing.assert_array_equal(points[:, : min(width, 2)], vectors[drawn][:, :2])

@@ -11,7 +11,9 @@ import pytest
 
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.games.registry import get_game
-from aria_dvc.params import Endpoint, PlaySettings
+from aria_dvc.learning.models import add_lora, load_model
+from aria_dvc.params import Endpoint, Lora, PlaySettings, load_params
+from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.players.registry import PlayerContext
 
 pytestmark = pytest.mark.vllm
@@ -23,7 +25,8 @@ SERVER = [sys.executable, "scripts/vllm_server.py"]
 def base_url() -> Iterator[str]:
     if not (ROOT / ".aria_cache/vllm/venv/bin/python").exists():
         subprocess.run([*SERVER, "install"], cwd=ROOT, check=True)
-    started = subprocess.run([*SERVER, "start"], cwd=ROOT, capture_output=True, text=True)
+    command = [*SERVER, "start", "--runtime-lora"]
+    started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert started.returncode == 0, started.stderr
     yield started.stdout.strip()
     subprocess.run([*SERVER, "stop"], cwd=ROOT, check=True)
@@ -68,3 +71,25 @@ def test_the_server_as_oracle(base_url):
     asked = [e.info["tokens"]["oracle"]["prompt"] for e in episodes]
     assert len(episodes) == 4
     assert all(count > 0 for count in asked)
+
+
+def test_rollouts_with_an_adapter_that_the_server_loads_while_it_runs(base_url, tmp_path):
+    base = ROOT / "data/base_model"
+    lora = Lora(rank=4, alpha=8, dropout=0.0, target_modules=["q_proj"], layers=1)
+    add_lora(load_model(base), lora, "policy").save_pretrained(tmp_path / "adapter")
+    params = load_params(ROOT / "params.yaml")
+    online = params.policy.online.model_copy(update={"rollouts": "endpoint:local", "games": 2})
+    params = params.model_copy(
+        update={
+            "games": ["bargaining"],
+            "endpoints": {"local": Endpoint(base_url=base_url, model="policy")},
+            "policy": params.policy.model_copy(update={"online": online}),
+        }
+    )
+    games = OnlineGames(params, "adversarial", base)
+    for iteration in range(2):  # the second time the server has the adapter
+        episodes = games.rollout(tmp_path / "adapter", iteration, iteration)
+        assert len(episodes) == 2
+        for episode in episodes:
+            assert episode.info["players"]["alice"]["model"].startswith("policy-")
+            assert episode.info["tokens"]["alice"]["completion"] > 0

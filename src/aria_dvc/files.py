@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from aria_dvc.errors import AriaError
+
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -21,6 +23,9 @@ def written_aside(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it takes the name `path`.
 
     Works for files and folders. On an exception the temporary is removed and `path` is untouched.
+
+    Raises:
+        AriaError: `path` is a folder and a file was written.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -30,6 +35,8 @@ def written_aside(path: str | Path) -> Iterator[Path]:
     try:
         yield aside
         if target.is_dir():
+            if not aside.is_dir():
+                raise AriaError(f"{target} is a folder: name a file to write")
             shutil.rmtree(target)
         os.replace(aside, target)
     finally:

@@ -7,6 +7,7 @@ which YAML 1.1 readers take for a string.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,12 +21,17 @@ from aria_dvc.records.names import LOG_ONLY, PLAYABLE, category_of, game_names
 Category = Literal["adversarial", "single_agent"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 PLAY = "play"
+IN_PROCESS = "in_process"
+ENDPOINT = "endpoint:"
+PLAYERS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
 
 
 class Block(BaseModel):
     """A block of params.yaml: unknown keys are refused, values are checked strictly."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
+    )
 
 
 class Endpoint(Block):
@@ -146,7 +152,7 @@ class SelectKParams(Block):
         "silhouette", "calinski_harabasz", "davies_bouldin", "split_score", "cross_validated"
     ]
     per_role: bool
-    eps: float = Field(ge=0)
+    eps: float = Field(gt=0)
     tau: int = Field(ge=0)
 
 
@@ -160,7 +166,7 @@ class Lora(Block):
     rank: int = Field(ge=1)
     alpha: float = Field(gt=0)
     dropout: float = Field(ge=0, lt=1)
-    target_modules: list[str]
+    target_modules: list[str] = Field(min_length=1)
     layers: int | None = Field(None, ge=1)
 
 
@@ -188,6 +194,10 @@ class OnlineParams(Block):
     refresh_every: int = Field(ge=1)
     replay: int = Field(1, ge=1)
     rollouts: str
+    scorer: str = Field("in_process", pattern=r"^(in_process|https?://\S+)$")
+
+
+PlayerKind = Literal["policy", "scripted", "endpoint"]
 
 
 class PolicyParams(Block):
@@ -204,6 +214,7 @@ class PolicyParams(Block):
     checkpoint_every: int = Field(ge=1)
     precision: Precision = "auto"
     gradient_batches: int = Field(16, ge=0)
+    players: list[PlayerKind] = Field(["policy", "endpoint"], min_length=1)
     lora: Lora | None
     online: OnlineParams
 
@@ -257,7 +268,12 @@ class Params(Block):
 
     @model_validator(mode="after")
     def _consistent(self) -> Params:
-        problems = [*self._k_problems(), *self._game_problems()]
+        problems = [
+            *self._k_problems(),
+            *self._game_problems(),
+            *self._player_problems(),
+            *self._online_problems(),
+        ]
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -298,8 +314,69 @@ class Params(Block):
             problems.append(f"collect.{name}.source: this one cannot be played; name a log file")
         if name in PLAYABLE and source is None:
             problems.append(f"collect.{name}.source: say play, or name a log file")
+        if source == PLAY and self.collect.game(name).episodes == 0:
+            problems.append(f"collect.{name}.episodes: no game is played; say how many, at least 1")
         if name in PLAYABLE and self.evaluate.game(name) is None:
             problems.append(f"evaluate.{name}: say how this game is evaluated")
+        return problems
+
+    def _player_problems(self) -> list[str]:
+        """Players and servers that do not exist, wherever one is named that will be used."""
+        problems = [
+            f"{where}: {problem}"
+            for where, spec in self._named_players()
+            if (problem := self._spec_problem(spec))
+        ]
+        if self.evaluate.settings.adapter is not None:
+            problems.append(
+                "evaluate.settings.adapter: evaluation plays the base model and the policy that "
+                "the policy stage trained; leave this key out"
+            )
+        return problems
+
+    def _named_players(self) -> Iterator[tuple[str, str]]:
+        """(where it stands, spec) of the players of the games that run, and of servers."""
+        for name in self.games:
+            if name in self.collect.names and (source := self.collect.game(name)).log is None:
+                for role, spec in source.players.items():
+                    yield f"collect.{name}.players.{role}", spec
+            if name in self.evaluate.names and (evaluation := self.evaluate.game(name)):
+                for role, spec in evaluation.opponents.items():
+                    yield f"evaluate.{name}.opponents.{role}", spec
+        for spec in self.collect.settings.sampling:
+            yield "collect.settings.sampling", spec
+        for spec in self.evaluate.settings.sampling:
+            yield "evaluate.settings.sampling", spec
+        if self.embed.source.startswith(ENDPOINT):
+            yield "embed.source", self.embed.source
+        if self.policy.online.iterations and self.policy.online.rollouts.startswith(ENDPOINT):
+            yield "policy.online.rollouts", self.policy.online.rollouts
+
+    def _spec_problem(self, spec: str) -> str:
+        """Why nobody is called `spec`; "" if somebody is."""
+        kind, _, name = spec.partition(":")
+        if kind == "endpoint" and name:
+            if name in self.endpoints:
+                return ""
+            return f"no endpoint {name} under endpoints{did_you_mean(name, self.endpoints)}"
+        if spec in PLAYERS or (kind == "scripted" and name):
+            return ""
+        return f"unknown player {spec}{did_you_mean(spec, PLAYERS)}"
+
+    def _online_problems(self) -> list[str]:
+        online = self.policy.online
+        if online.iterations == 0:
+            return []
+        problems = []
+        if self.policy.lora is None:
+            problems.append(
+                "policy.lora: online training reloads an adapter, not a whole model; describe one, "
+                "or set policy.online.iterations to 0"
+            )
+        if online.rollouts != IN_PROCESS and not online.rollouts.startswith(ENDPOINT):
+            problems.append(
+                f"policy.online.rollouts: {online.rollouts} is neither in_process nor endpoint:NAME"
+            )
         return problems
 
     def games_of(self, category: str) -> list[str]:
@@ -311,7 +388,7 @@ def did_you_mean(name: str, known: Any) -> str:
     """' (did you mean X?)' for the nearest known name, else the list of known names."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f" (did you mean {close[0]}?)" if close else f" (known: {', '.join(known)})"
+    return f" (did you mean {close[0]}?)" if close else f" (known: {', '.join(known) or 'none'})"
 
 
 def load_params(path: str | Path = "params.yaml") -> Params:

@@ -231,25 +231,16 @@ async def play_episode(table: _Table, assignment: Assignment, tally: Tally) -> E
     match = table.game.start(assignment.config, table.reward)
     prompts = {role: match.system_prompt(role) for role in table.game.roles}
     accounts = {role: _Account() for role in table.players}
-    generations: list[dict[str, Any]] = []
+    said: dict[int, _Said] = {}  # by position in the dialogue
     turn = 0
     while (role := match.to_move) is not None:
-        replies = _Turn(table, assignment, match, role, turn, accounts[role], tally)
-        reply = await replies.take()
-        if reply is not None and reply.token_ids is not None:
-            generations.append(
-                {
-                    "position": len(match.lines) - 1,
-                    "token_ids": reply.token_ids,
-                    "logprobs": reply.logprobs,
-                }
-            )
+        taken = await _Turn(table, assignment, match, role, turn, accounts[role], tally).take()
+        if taken is not None:
+            said[len(match.lines) - 1] = taken
         turn += 1
     for player in set(table.players.values()):
         player.finished(assignment.episode_id)
-    info = _info(table, assignment, match, accounts)
-    if generations:
-        info["generations"] = generations
+    info = {**_info(table, assignment, match, accounts), **_said_info(said)}
     return Episode(
         episode_id=assignment.episode_id,
         game=table.game.name,
@@ -258,6 +249,29 @@ async def play_episode(table: _Table, assignment: Assignment, tally: Tally) -> E
         prompts=prompts,
         info=info,
     )
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The reply that became a line of the dialogue, and how many re-asks came before it."""
+
+    reply: Reply
+    reasks: int
+
+
+def _said_info(said: Mapping[int, _Said]) -> dict[str, Any]:
+    """What an episode records about how its utterances were generated.
+
+    `reasked` are the positions of utterances that came after a re-ask: their player saw a hint
+    that is not part of the dialogue.
+    """
+    generations = [
+        {"position": position, "token_ids": one.reply.token_ids, "logprobs": one.reply.logprobs}
+        for position, one in said.items()
+        if one.reply.token_ids is not None
+    ]
+    info: dict[str, Any] = {"reasked": [position for position, one in said.items() if one.reasks]}
+    return {**info, "generations": generations} if generations else info
 
 
 @dataclass
@@ -272,15 +286,17 @@ class _Turn:
     account: _Account
     tally: Tally
 
-    async def take(self) -> Reply | None:
-        """Play the role's move; the reply that was played, or None after a forfeit."""
-        hint, kind, text = "", "no_reply", ""
+    async def take(self) -> _Said | None:
+        """Play the role's move, or forfeit with the last text; None if that left no line."""
+        hint, kind = "", "no_reply"
+        last: _Said | None = None
         for attempt in range(self.table.settings.max_reasks + 1):
             try:
                 reply = await self._ask(attempt, hint)
-                text = reply.text.strip() or text
+                if reply.text.strip():
+                    last = _Said(reply, attempt)
                 self.match.play(reply.text)
-                return reply
+                return _Said(reply, attempt)
             except IllegalMove as error:
                 hint, kind = error.hint, error.kind
                 self.account.reasks[kind] += 1
@@ -291,8 +307,9 @@ class _Turn:
                     ) from None
                 kind = failure.kind
                 break
-        self.match.forfeit(kind, text)
-        return None
+        lines = len(self.match.lines)
+        self.match.forfeit(kind, last.reply.text.strip() if last else "")
+        return last if len(self.match.lines) > lines else None
 
     async def _ask(self, attempt: int, hint: str) -> Reply:
         episode_id = self.assignment.episode_id

@@ -24,22 +24,33 @@ def write_log(path: str | Path, episodes: Sequence[Episode]) -> None:
 
 
 def published(episode: Episode) -> dict[str, Any]:
-    """One episode as a JSON-able object: of its category's published layout where its roles fit
-    that, else of the `messages` layout."""
+    """One episode as a JSON-able object: of its category's published layout where its roles and
+    rewards fit that, else of the `messages` layout."""
     roles = [utterance.role for utterance in episode.utterances]
-    if set(episode.rewards) == {"agent"} and _alternate(roles):
+    if _alternate(roles) and _is_share(episode.rewards):
         layout = _single
     elif set(roles) | set(episode.rewards) <= {"alice", "bob"}:
         layout = _adversarial
     else:
         layout = _messages
-    entry = {"episode_id": episode.episode_id, "game": episode.game, **layout(episode)}
-    return {**entry, "info": episode.info}
+    named = {"episode_id": episode.episode_id, "game": episode.game}
+    return {**named, **layout(episode), **named, "info": episode.info}
 
 
 def _alternate(roles: Sequence[str]) -> bool:
     """Whether an agent and an oracle take turns, the agent first."""
     return all(role == ("agent", "oracle")[i % 2] for i, role in enumerate(roles))
+
+
+def _is_share(rewards: dict[str, float]) -> bool:
+    """Whether the agent alone has a reward, from 0 to 1: a utility has no place in that layout."""
+    return set(rewards) == {"agent"} and 0.0 <= rewards["agent"] <= 1.0
+
+
+def _recorded(info: dict[str, Any], key: str) -> dict[str, Any]:
+    """What `info` holds under `key`; empty where a user's own log has something else there."""
+    value = info.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _messages(episode: Episode) -> dict[str, Any]:
@@ -52,18 +63,19 @@ def _messages(episode: Episode) -> dict[str, Any]:
 
 def _adversarial(episode: Episode) -> dict[str, Any]:
     entry: dict[str, Any] = {}
-    players = episode.info.get("players", {})
+    players, utilities = (_recorded(episode.info, key) for key in ("players", "utilities"))
     for role in ("alice", "bob"):
         said = [(i, u.text) for i, u in enumerate(episode.utterances) if u.role == role]
-        if role in players:
-            entry[NAME_KEYS[role]] = players[role]["name"]
+        name = _recorded(players, role).get("name")
+        if name is not None:
+            entry[NAME_KEYS[role]] = name
         if role in episode.prompts:
             entry[PROMPT_KEYS[role]] = episode.prompts[role]
         entry[f"{role}_reward"] = episode.rewards.get(role)
-        entry[f"{role}_gain"] = episode.info.get("utilities", {}).get(role)
+        entry[f"{role}_gain"] = utilities.get(role)
         entry[f"{role}_actions"] = [text for _, text in said]
         entry[f"{role}_ids"] = [place for place, _ in said]
-    return {**episode.info.get("config", {}), **entry}
+    return {**_recorded(episode.info, "config"), **entry}
 
 
 def _single(episode: Episode) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,15 +53,18 @@ class Session:
         finished = from_journal(journal, wanted)
         if len(finished) == len(wanted):  # without loading a model
             return [finished[assignment.episode_id] for assignment in wanted]
-        return collect_episodes(
-            self.game,
-            wanted,
-            self._players(params),
-            self.settings,
-            reward=self.reward,
-            journal=journal,
-            title=title or f"{self.purpose} {self.game.name}",
-        )
+        try:
+            return collect_episodes(
+                self.game,
+                wanted,
+                self._players(params),
+                self.settings,
+                reward=self.reward,
+                journal=journal,
+                title=title or f"{self.purpose} {self.game.name}",
+            )
+        finally:
+            gc.collect()  # models are full of reference cycles and would stay in memory for long
 
     def _players(self, params: Params) -> dict[str, Player]:
         context = PlayerContext(
@@ -82,7 +86,11 @@ class Session:
             "reward": self.reward,
             "players": dict(self.players),
             "settings": self.settings.model_dump(exclude=PACE | {"adapter"}),
-            "endpoints": {n: params.endpoints[n].model for n in used if n in params.endpoints},
+            "endpoints": {
+                name: endpoint.model_dump(include={"model", "options"})
+                for name, endpoint in params.endpoints.items()
+                if name in used
+            },
             "base_model": content_fingerprint(self.base_model),
             "adapter": content_fingerprint(self.adapter) if self.adapter else None,
             "code": code_version(),
@@ -93,7 +101,7 @@ def collect_session(params: Params, game: str, base_model: Path) -> Session:
     """The games of `collect.<game>`."""
     source, settings = params.collect.game(game), params.collect.settings
     category = get_game(game).category
-    adapter = settings.adapter.format(category=category) if settings.adapter else None
+    adapter = settings.adapter.replace("{category}", category) if settings.adapter else None
     return Session(
         get_game(game),
         source.players,

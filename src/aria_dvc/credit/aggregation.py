@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aria_dvc.credit.cells import Log, aggregate, make_log
+from aria_dvc.credit.cells import Aggregated, Log, aggregate, make_log
 from aria_dvc.credit.curves import cell_curves
 from aria_dvc.credit.k_quality import r2_by_k
 from aria_dvc.credit.methods.base import CreditData, credit_data, fit_credit
@@ -15,9 +16,8 @@ from aria_dvc.credit.quality import credit_quality
 from aria_dvc.credit.returns import discounted_returns
 from aria_dvc.credit.selection import Selection, curve_frame, labels_by_role, select_k
 from aria_dvc.intentions.cuts import NestedLabels
-from aria_dvc.intentions.distinct import find_distinct
 from aria_dvc.intentions.indices import index_curves
-from aria_dvc.intentions.space import clustered_rows, only
+from aria_dvc.intentions.space import clustered_rows, only, utterance_codes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,19 +86,18 @@ def choose_k(
     """
     import pandas as pd
 
-    log = log_of(turns, gamma, find_distinct(vectors).point)
+    log = log_of(turns, gamma, utterance_codes(turns, vectors, game))
     cells = cell_curves(log, nested)
     rows = clustered_rows(turns, game)
     clustered = only(nested, rows) if not rows.all() else nested
-    r2 = _held_out_r2(turns, nested, gamma, seed)
     codes, names = role_codes(turns)
     acting = [code for code in np.unique(log.role).tolist() if params.per_role]
     curves, chosen = [], {}
     for code in (None, *acting):
         mine = None if code is None else codes[rows] == code
         indices = index_curves(vectors[rows], clustered, rows=mine)
-        curve = curve_frame(indices, cells, code, r2)
         role = ALL if code is None else names[code]
+        curve = curve_frame(indices, cells, code, _held_out_r2(turns, nested, gamma, seed, role))
         chosen[role] = _record(
             select_k(
                 curve,
@@ -114,16 +113,37 @@ def choose_k(
     return selection, pd.concat(curves, ignore_index=True)
 
 
-def _held_out_r2(turns: pd.DataFrame, nested: NestedLabels, gamma: float, seed: int) -> np.ndarray:
-    """(J,) R2 on held-out episodes at each k; NaN where there is a single episode."""
+def _held_out_r2(
+    turns: pd.DataFrame, nested: NestedLabels, gamma: float, seed: int, role: str
+) -> np.ndarray:
+    """(J,) R2 on a role's (or ALL) actions of held-out episodes at each k; NaN for one episode."""
     if turns["episode_id"].nunique() < 2:
         return np.full(nested.ks.size, np.nan)
-    return r2_by_k(credit_data(turns, returns_of(turns, gamma)), nested.labels, seed=seed)
+    data = credit_data(turns, returns_of(turns, gamma))
+    counted = None if role == ALL else data.role[data.actions] == role
+    return r2_by_k(data, nested.labels, seed=seed, counted=counted)
 
 
 def _record(selection: Selection) -> dict[str, Any]:
     record = selection.record()
     return {"selected_k": record.pop("k"), **record}
+
+
+def largest_k(selection: dict[str, Any]) -> int:
+    """How many intentions are used: the chosen k, or the largest of the roles' own."""
+    own = [record["selected_k"] for record in selection["per_role"].values()]
+    return max(own, default=selection["selected_k"])
+
+
+def say_if_capped(selection: dict[str, Any], game: str) -> None:
+    """Tell on standard error that a given k is more than there are distinct utterances."""
+    if selection["capped_from"]:
+        print(
+            f"{game}: k = {selection['capped_from']} is more than its "
+            f"{selection['distinct_utterances']} distinct utterances; "
+            f"k = {selection['selected_k']} is used",
+            file=sys.stderr,
+        )
 
 
 def chosen_labels(
@@ -149,19 +169,31 @@ def credit_table(
 
     Returns:
         rewards: one row an action: episode_id, position, role, turn, label, cell, cell_size,
-            return (discounted), reward (the credit of `aggregate.method`).
+            live (whether a finer cut can still change the cell), return (discounted), reward (the
+            credit of `aggregate.method`).
         quality: see credit/quality.py; only the number of episodes if there is a single one.
     """
-    cells = aggregate(log_of(turns, params.gamma), labels)
+    codes = utterance_codes(turns, vectors, str(turns["game"].iloc[0]))
+    log = log_of(turns, params.gamma, codes)
+    cells = aggregate(log, labels)
     data = credit_data(turns, returns_of(turns, params.gamma), vectors, labels)
     frame = turns.iloc[cells.row][["episode_id", "position", "role", "turn"]].reset_index(drop=True)
     frame = frame.assign(
         label=cells.label,
         cell=cells.cell,
         cell_size=cells.cell_size,
+        live=_live(log, cells),
         **{"return": cells.returns, "reward": _credit(data, cells.reward, params, seed)},
     )
-    return frame, _quality(data, params, seed)
+    return frame, quality_of(params.method, data, params.folds, seed)
+
+
+def _live(log: Log, cells: Aggregated) -> np.ndarray:
+    """(A,) bool: whether the action's cell has members of more than one history."""
+    assert log.kind is not None
+    kind = log.kind[np.argsort(log.order[log.action], kind="stable")]
+    pairs = np.unique(np.stack([cells.cell, kind], axis=1), axis=0)
+    return (np.bincount(pairs[:, 0]) > 1)[cells.cell]
 
 
 def _credit(
@@ -172,9 +204,9 @@ def _credit(
     return fit_credit(make_method(params.method), data, params.folds, seed)
 
 
-def _quality(data: CreditData, params: AggregateParams, seed: int) -> dict[str, Any]:
+def quality_of(method: str, data: CreditData, folds: int, seed: int) -> dict[str, Any]:
+    """See credit/quality.py; of a single episode only that it is one."""
     episodes = int(data.episode.max()) + 1
     if episodes < 2:
-        return {"method": params.method, "episodes": episodes}
-    quality = credit_quality(method_class(params.method), data, params.folds, seed)
-    return {"method": params.method, **quality}
+        return {"method": method, "episodes": episodes}
+    return {"method": method, **credit_quality(method_class(method), data, folds, seed)}

@@ -1,7 +1,8 @@
 """`python -m aria_dvc credit`: the credit of every action of a log, without DVC.
 
 Fits on LOGS and writes one row per action of LOGS (out of fold where the method is not defined in
-sample), or of the logs given with --score, whose outcomes are not looked at:
+sample; of a single episode then the mean of its role), or of the logs given with --score, whose
+outcomes are not looked at:
 
     python -m aria_dvc credit games.json --method regression --out credit.parquet
     python -m aria_dvc credit games.json --score new.json --method regression --out credit.parquet
@@ -10,6 +11,8 @@ sample), or of the logs given with --score, whose outcomes are not looked at:
 from __future__ import annotations
 
 import argparse
+import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,7 @@ import numpy as np
 
 from aria_dvc.credit.methods.registry import method_class, method_names
 from aria_dvc.errors import AriaError
+from aria_dvc.records.names import game_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
     from aria_dvc.credit.methods.base import CreditData
 
 K_MAX, EXACT_LIMIT = 100, 100_000
+EMBEDDER, NO_GAME = "all-minilm-l6-v2", "dialogue"
+UNLIKE_VECTORS = (
+    "the logs' embeddings differ in length: embed them with one model, or anew with --embed"
+)
 
 
 @dataclass
@@ -46,7 +54,12 @@ def add_credit_parser(subparsers: Any) -> None:
     parser.add_argument("--k", type=int, help="number of intentions; default by silhouette")
     parser.add_argument("--gamma", type=float, default=0.95, help="discount per own turn")
     parser.add_argument("--folds", type=int, default=5, help="folds by episode")
-    parser.add_argument("--embed", default="all-minilm-l6-v2", help="embedding model")
+    parser.add_argument(
+        "--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}"
+    )
+    parser.add_argument(
+        "--game", choices=game_names(), help="what the logs are of; default what they say"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.set_defaults(run=run_credit)
 
@@ -55,17 +68,17 @@ def run_credit(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
     Raises:
-        AriaError: see `read_log`; several games in one call, or actions without an outcome in LOGS.
+        AriaError: see `read_log`; several games in one call, actions without an outcome in LOGS,
+            or options out of range.
     """
+    from aria_dvc.credit.aggregation import quality_of
     from aria_dvc.credit.methods.base import fit_credit
-    from aria_dvc.credit.quality import credit_quality
     from aria_dvc.files import write_json, write_parquet
 
-    if args.folds < 2:
-        raise AriaError(f"--folds is {args.folds}: at least 2 are needed to hold episodes out")
-    make = method_class(args.method)
-    fitted = read_dialogues(args.logs, need_rewards=True)
-    scored = read_dialogues(args.score, need_rewards=False) if args.score else None
+    check_options(args)
+    make, own = method_class(args.method), args.embed is None
+    fitted = read_dialogues(args.logs, game=args.game, own_vectors=own)
+    scored = read_dialogues(args.score, False, args.game, own) if args.score else None
     data, other = as_credit_data(fitted, scored, make(), args)
     if scored is None or other is None:
         credit = fit_credit(make(), data, args.folds, args.seed)
@@ -75,31 +88,70 @@ def run_credit(args: argparse.Namespace) -> None:
         table = credit_table(scored.turns, other, credit)
     write_parquet(args.out, table)
     if args.quality:
-        write_json(args.quality, credit_quality(make, data, args.folds, args.seed))
+        write_json(args.quality, quality_of(args.method, data, args.folds, args.seed))
 
 
-def read_dialogues(paths: list[Path], need_rewards: bool) -> Dialogues:
-    """The turns of one or more logs of one game; with several logs ids become `file:id`."""
+def check_options(args: argparse.Namespace) -> None:
+    """Refuse what would only fail after the fit."""
+    if args.folds < 2:
+        raise AriaError(f"--folds is {args.folds}: at least 2 are needed to hold episodes out")
+    if not 0.0 <= args.gamma <= 1.0:
+        raise AriaError(f"--gamma is {args.gamma}: a discount runs from 0 to 1")
+    for option, path in (("--out", args.out), ("--quality", args.quality)):
+        if path and path.is_dir():
+            raise AriaError(f"{option}: {path} is a folder: name a file to write")
+
+
+def read_dialogues(
+    paths: list[Path], need_rewards: bool = True, game: str | None = None, own_vectors: bool = True
+) -> Dialogues:
+    """The turns of one or more logs of one game; with several logs ids become `file:id`.
+
+    Args:
+        game: what the logs are of; None for what they say.
+        own_vectors: take the vectors that the logs carry, scaled to unit length.
+
+    Raises:
+        AriaError: see `read_log`; a log given twice, several games, vectors of different lengths.
+    """
     import pandas as pd
 
+    from aria_dvc.intentions.embedding import unit
     from aria_dvc.records.readers import read_log
     from aria_dvc.records.tables import turns_table
 
     parts = []
     vectors: list[Any] = []
-    for path in paths:
-        episodes = read_log(path, need_rewards=need_rewards)
+    for path, prefix in zip(paths, log_names(paths), strict=True):
+        episodes = read_log(path, game, need_rewards)
         turns = turns_table(episodes)
-        if len(paths) > 1:
-            turns["episode_id"] = f"{path.name}:" + turns["episode_id"]
+        turns["episode_id"] = prefix + turns["episode_id"]
         parts.append(turns)
         vectors += [u.embedding for episode in episodes for u in episode.utterances]
     turns = pd.concat(parts, ignore_index=True)
     games = sorted(turns["game"].unique())
     if len(games) > 1:
         raise AriaError(f"logs of several games ({', '.join(games)}): credit one game at a time")
-    given = all(vector is not None for vector in vectors)
-    return Dialogues(turns, np.stack(vectors).astype(np.float32) if given else None)
+    if not own_vectors or any(vector is None for vector in vectors):
+        return Dialogues(turns, None)
+    if len({len(vector) for vector in vectors}) > 1:
+        raise AriaError(UNLIKE_VECTORS)
+    return Dialogues(turns, unit(np.stack(vectors)))
+
+
+def log_names(paths: list[Path]) -> list[str]:
+    """What the episode ids of each log begin with: nothing, `file:`, or `path:` for equal names.
+
+    Raises:
+        AriaError: a log is given twice.
+    """
+    twice = [path for path, n in Counter(os.path.realpath(p) for p in paths).items() if n > 1]
+    if twice:
+        raise AriaError(f"{twice[0]} is given twice: name every log once")
+    if len(paths) == 1:
+        return [""]
+    names = [path.name for path in paths]
+    return [f"{part}:" for part in (names if len(set(names)) == len(names) else paths)]
 
 
 def as_credit_data(
@@ -111,10 +163,9 @@ def as_credit_data(
 
     logs = [fitted] if scored is None else [fitted, scored]
     if scored is not None:
-        acting = set(fitted.turns["role"][fitted.turns["is_action"]])
-        scored.turns["is_action"] = scored.turns["role"].isin(acting)
+        find_actions(scored.turns, fitted.turns)
     if method.uses_embeddings or method.uses_labels:
-        embed_where_needed(logs, args.embed)
+        embed_where_needed(logs, args.embed or EMBEDDER)
     labels = labels_of(logs, args) if method.uses_labels else [None] * len(logs)
     data = [
         credit_data(log.turns, returns_of(log.turns, args.gamma), log.vectors, labelled)
@@ -123,13 +174,31 @@ def as_credit_data(
     return data[0], data[1] if scored is not None else None
 
 
+def find_actions(turns: pd.DataFrame, fitted: pd.DataFrame) -> None:
+    """Mark in `turns` as actions what the roles that were fitted say.
+
+    Raises:
+        AriaError: the logs are of two games, or none of those roles says anything.
+    """
+    game, other = (str(frame["game"].iloc[0]) for frame in (fitted, turns))
+    if game != other and NO_GAME not in (game, other):
+        raise AriaError(f"fitted on {game}, to score {other}: credit one game at a time")
+    acting = set(fitted["role"][fitted["is_action"]])
+    turns["is_action"] = turns["role"].isin(acting)
+    if not turns["is_action"].any():
+        raise AriaError(
+            f"--score: no action of {', '.join(sorted(acting))}, the fitted roles; the log has "
+            f"{', '.join(sorted(set(turns['role'])))}: name the roles alike"
+        )
+
+
 def embed_where_needed(logs: list[Dialogues], source: str) -> None:
     """Fill in vectors, of one model for all logs: their own if every log has some."""
     from aria_dvc.intentions.embedding import embed_texts
 
     if all(log.vectors is not None for log in logs):
         if len({log.vectors.shape[1] for log in logs if log.vectors is not None}) > 1:
-            raise AriaError("the logs' embeddings differ in length: embed them with one model")
+            raise AriaError(UNLIKE_VECTORS)
         return
     for log in logs:
         log.vectors = embed_texts(log.turns["text"].tolist(), source)
@@ -137,7 +206,7 @@ def embed_where_needed(logs: list[Dialogues], source: str) -> None:
 
 def labels_of(logs: list[Dialogues], args: argparse.Namespace) -> list[np.ndarray]:
     """Intentions of the first log by clustering, of the second by the nearest cluster."""
-    from aria_dvc.credit.aggregation import choose_k, chosen_labels
+    from aria_dvc.credit.aggregation import choose_k, chosen_labels, say_if_capped
     from aria_dvc.credit.labelling import unseen_labels
     from aria_dvc.intentions.space import build_space, distinct_points
     from aria_dvc.params import ClusterParams, SelectKParams
@@ -159,6 +228,7 @@ def labels_of(logs: list[Dialogues], args: argparse.Namespace) -> list[np.ndarra
         gamma=args.gamma,
         seed=args.seed,
     )
+    say_if_capped(selection, game)
     labels = [chosen_labels(first.turns, nested, selection)]
     for log in logs[1:]:
         assert log.vectors is not None

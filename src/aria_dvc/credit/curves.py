@@ -16,6 +16,7 @@ import numpy as np
 
 from aria_dvc.credit.cells import Log, to_fixed
 from aria_dvc.credit.partition import Partition, move_keys
+from aria_dvc.credit.returns import variance as variance_of
 from aria_dvc.intentions.cuts import MAX_LABELS, NestedLabels
 
 _SEED = 2506
@@ -55,7 +56,7 @@ def cell_curves(log: Log, nested: NestedLabels) -> CellCurves:
     change = np.concatenate([change[1:], np.full((1, mean.size), np.nan)])
     with np.errstate(invalid="ignore"):
         alone, live, square, score = (part / count for part in (alone, live, square, change))
-        spread = np.maximum(square - mean**2, 0.0)
+        spread = np.clip(square - mean**2, 0.0, variance)  # rounding aside, it is never beyond
     cells = np.rint(cells).astype(np.int64)
     return CellCurves(nested.ks, cells, alone, live, spread, score, variance)
 
@@ -69,7 +70,7 @@ def _moments(log: Log) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (1 + R,) of the returns of all actions and of each role's."""
     groups = [log.returns, *(log.returns[log.role == r] for r in range(int(log.role.max()) + 1))]
     mean = [float(g.mean()) if g.size else np.nan for g in groups]
-    variance = [float(g.var()) if g.size else np.nan for g in groups]
+    variance = [variance_of(g) if g.size else np.nan for g in groups]
     return np.array(mean), np.array(variance)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from aria_dvc.credit.methods.base import CreditData, episode_folds
 from aria_dvc.credit.methods.contexts import Contexts
 from aria_dvc.credit.methods.shrinkage import cell_effects, turn_index_fits
+from aria_dvc.credit.returns import variance
 
 DEPTH = 2
 STRENGTH = 30.0
@@ -21,6 +22,7 @@ def r2_by_k(
     seed: int = 0,
     strength: float = STRENGTH,
     depth: int = DEPTH,
+    counted: np.ndarray | None = None,
 ) -> np.ndarray:
     """R2 on held-out episodes of the shrunken cell means of each column of labels.
 
@@ -30,15 +32,19 @@ def r2_by_k(
     Args:
         data: the log; its own labels are not used.
         labels: (n, K) integers, one column a k.
+        counted: (A,) mask of the actions whose returns are to be predicted; None for all. All
+            are fitted.
 
     Returns:
-        (K,) float64; 0 everywhere if all returns are equal.
+        (K,) float64; 0 everywhere if all counted returns are equal.
     """
     fold = episode_folds(data.episode, folds, seed)
     fits = list(turn_index_fits(data, fold, strength))
-    total = float(((data.targets - data.targets.mean()) ** 2).sum())
+    if counted is None:
+        counted = np.ones(len(data.targets), bool)
+    total = variance(data.targets[counted]) * np.count_nonzero(counted)
     scores = np.zeros(labels.shape[1])
-    if total <= 1e-12 * len(data.targets):
+    if total == 0:
         return scores
     for column in range(labels.shape[1]):
         levels = Contexts(depth).fit(replace(data, labels=labels[:, column].astype(np.int64)))
@@ -50,6 +56,6 @@ def r2_by_k(
                 levels, cell_effects(levels, residual, strength, weight), strict=True
             ):
                 effect[level.actions] = effects[level.cells]
-            error += float(((residual - effect)[weight == 0] ** 2).sum())
+            error += float(((residual - effect)[(weight == 0) & counted] ** 2).sum())
         scores[column] = 1.0 - error / total
     return scores

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aria_dvc.intentions.distinct import find_distinct
 from aria_dvc.intentions.space import answer_kinds, clustered_rows
 
 if TYPE_CHECKING:
@@ -24,18 +25,28 @@ def unseen_labels(
 ) -> np.ndarray:
     """(m,) labels of new utterances in the space of (n,) labelled ones.
 
-    A clustered utterance joins the cluster whose mean vector is nearest; an answer with a fixed
+    An utterance that was clustered keeps its label, any other joins the cluster whose mean vector
+    is nearest; an answer with a fixed
     label gets that of answers of its kind (-1 if none was labelled).
     """
     clustered, new = clustered_rows(turns, game), clustered_rows(new_turns, game)
     found = np.full(len(new_turns), -1, np.int64)
-    found[new] = nearest_cluster(vectors[clustered], labels[clustered], new_vectors[new])
+    found[new] = _found_again(vectors[clustered], labels[clustered], new_vectors[new])
     if not new.all():
         kinds = answer_kinds(turns["text"][~clustered].tolist())
         label_of = dict(zip(kinds.tolist(), labels[~clustered].tolist(), strict=True))
         new_kinds = answer_kinds(new_turns["text"][~new].tolist()).tolist()
         found[~new] = [label_of.get(kind, -1) for kind in new_kinds]
     return found
+
+
+def _found_again(vectors: np.ndarray, labels: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """(m,) label of the equal clustered point, else of the nearest cluster."""
+    point = find_distinct(np.concatenate([vectors, new])).point
+    label_of = np.full(int(point.max(initial=-1)) + 1, -1)
+    label_of[point[: len(vectors)]] = labels
+    known = label_of[point[len(vectors) :]]
+    return np.where(known >= 0, known, nearest_cluster(vectors, labels, new))
 
 
 def nearest_cluster(vectors: np.ndarray, labels: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from aria_dvc.credit.methods.base import CreditData, CreditMethod, episode_folds, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.returns import variance, variances
 
 BASELINES = {"constant": "constant", "turn_index": "turn_index", "cell_means": "aria"}
 DECILES = 10
@@ -59,20 +60,20 @@ def credit_quality(
         "r2_folds": {name: _spread(credit, data.targets, fold) for name, credit in held.items()},
         "calibration": table,
         "calibration_error": _calibration_error(table),
-        **_variances(used, data.targets),
+        **_variances(data.targets, used, method.in_sample),
     }
-    variance = None
+    noise = None
     if sample_size:
-        variance = noise_variance(make, data, used, folds, seed)
-        quality["effective_sample_size"] = effective_sample_size(variance)
-    quality["by_turn"] = by_turn(data, used, variance)
+        noise = noise_variance(make, data, used, folds, seed)
+        quality["effective_sample_size"] = effective_sample_size(noise)
+    quality["by_turn"] = by_turn(data, used, noise)
     return quality
 
 
 def r_squared(credit: np.ndarray, returns: np.ndarray) -> float | None:
     """1 - SSE / SST; None where the returns do not vary."""
-    total = float(((returns - returns.mean()) ** 2).sum())
-    if total <= 1e-12 * max(len(returns), 1):
+    total = variance(returns) * len(returns)
+    if total == 0:
         return None
     return 1.0 - float(((returns - credit) ** 2).sum()) / total
 
@@ -115,7 +116,7 @@ def noise_variance(
     Args:
         credit: (A,) the credit without noise, of the same folds and seed.
     """
-    scale = float(data.targets.std()) or 1.0
+    scale = float(np.sqrt(variance(data.targets))) or 1.0
     rng = np.random.default_rng(seed)
     held = episode_folds(data.episode, folds, seed) == 0
     drawn: list[np.ndarray] = []
@@ -176,7 +177,7 @@ def _calibration_error(table: list[dict[str, float]]) -> float:
     return sum(row["actions"] * abs(row["credit"] - row["return"]) for row in table) / total
 
 
-def _variances(credit: np.ndarray, returns: np.ndarray) -> dict[str, float | None]:
-    before, after = float(returns.var()), float(credit.var())
+def _variances(returns: np.ndarray, credit: np.ndarray, in_sample: bool) -> dict[str, float | None]:
+    before, after = variances(returns, credit, in_sample)
     ratio = after / before if before > 0 else None
     return {"variance_before": before, "variance_after": after, "variance_ratio": ratio}

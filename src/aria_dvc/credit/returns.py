@@ -6,6 +6,8 @@ import numpy as np
 
 from aria_dvc.errors import AriaError
 
+ROUNDING = 1e-12
+
 
 def discounted_returns(
     final_reward: np.ndarray, turn: np.ndarray, turns: np.ndarray, gamma: float = 0.95
@@ -27,6 +29,21 @@ def discounted_returns(
     if (to_go < 0).any() or (np.asarray(turn) < 1).any():
         raise AriaError("turns: an own-turn index is outside 1..turns; prepare the log again")
     return np.power(float(gamma), to_go) * np.asarray(final_reward, np.float64)
+
+
+def variance(values: np.ndarray) -> float:
+    """Population variance of (m,) numbers; 0 where they are equal but for rounding."""
+    found = float(np.var(values))
+    return found if found > ROUNDING * float(np.abs(values).max(initial=0.0)) ** 2 else 0.0
+
+
+def variances(returns: np.ndarray, credit: np.ndarray, in_sample: bool) -> tuple[float, float]:
+    """Variance of the (A,) returns and of the credit that replaces them.
+
+    in_sample: the credit is the mean of cells of the returns, whose variance is never the larger.
+    """
+    before, after = variance(returns), variance(credit)
+    return before, min(before, after) if in_sample else after
 
 
 def own_turns(

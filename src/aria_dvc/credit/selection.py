@@ -111,17 +111,22 @@ def select_k(
     k: overrides the method; capped at `distinct`.
 
     Raises:
-        AriaError: unknown method, `cross_validated` without its column, k below 1 or above k_max,
-            eps or tau out of range.
+        AriaError: unknown method, `cross_validated` without its column or without any value in it,
+            k below 2 or above k_max, eps or tau out of range.
     """
     _check(curve, method, eps, tau)
+    if k is None and method == "cross_validated" and curve["r2"].isna().all():
+        raise AriaError(
+            "select_k.method = cross_validated needs at least 2 episodes: give a longer log, or "
+            "choose another method"
+        )
     ks = curve["k"].to_numpy()
     complete = int(ks[-1]) >= distinct
     stable, converged = split_score_choice(ks, curve["split_score"].to_numpy(), eps, tau, complete)
     choices = {
         "silhouette": _best(ks, curve["silhouette"].to_numpy()),
         "calinski_harabasz": _best(ks, curve["calinski_harabasz"].to_numpy()),
-        "davies_bouldin": _best(ks, -curve["davies_bouldin"].to_numpy()),
+        "davies_bouldin": _best(ks, -_known(curve["davies_bouldin"].to_numpy())),
         "split_score": stable,
     }
     if "r2" in curve:
@@ -172,15 +177,20 @@ def _best(ks: np.ndarray, values: np.ndarray) -> int:
     return int(ks[np.argmax(np.nan_to_num(values, nan=-np.inf))])
 
 
+def _known(davies_bouldin: np.ndarray) -> np.ndarray:
+    """NaN where the index is 0: with every cluster a single point it says nothing."""
+    return np.where(davies_bouldin > 0.0, davies_bouldin, np.nan)
+
+
 def _overridden(
     k: int, ks: np.ndarray, complete: bool, method: str, choices: dict[str, int], converged: bool
 ) -> Selection:
     largest = int(ks[-1])
-    if k < 1 or (k > largest and not complete):
+    if k < min(2, largest) or (k > largest and not complete):
         raise AriaError(f"k = {k} is outside 2..{largest}; change k or raise cluster.k_max")
     capped = k if k > largest else None
-    return Selection(max(min(k, largest), int(ks[0])), method, True, capped, choices, converged)
+    return Selection(min(k, largest), method, True, capped, choices, converged)
 
 
 def _ratio(part: np.ndarray, whole: float) -> np.ndarray:
-    return part / whole if whole > 0 else np.ones_like(part)
+    return part / whole if whole > 0 else np.full_like(part, np.nan)

@@ -144,12 +144,18 @@ class _Clusters:
     def _sums(self, some: np.ndarray, order: np.ndarray, start: np.ndarray) -> np.ndarray:
         """(s, c) weighted sums of the distances from clusters `some` to all clusters."""
         rows = np.concatenate([order[start[c] : start[c + 1]] for c in some])
-        distances = self._distances(rows)[:, order]
-        distances *= self.weights[order]
-        distances *= self.weights[rows, None]
-        by_cluster = np.add.reduceat(distances, start[:-1], axis=1)
-        lengths = start[some + 1] - start[some]
-        return np.add.reduceat(by_cluster, np.cumsum(lengths) - lengths, axis=0)
+        owner = np.repeat(np.arange(some.size), start[some + 1] - start[some])
+        sums = np.zeros((some.size, self.count))
+        step = max(1, _ELEMENTS // self.of.size)
+        for at in range(0, rows.size, step):  # a single cluster may hold most of the points
+            part, owners = rows[at : at + step], owner[at : at + step]
+            distances = self._distances(part)[:, order]
+            distances *= self.weights[order]
+            distances *= self.weights[part, None]
+            by_cluster = np.add.reduceat(distances, start[:-1], axis=1)
+            begins = np.flatnonzero(np.diff(owners, prepend=-1))
+            sums[owners[begins]] += np.add.reduceat(by_cluster, begins, axis=0)
+        return sums
 
     def _distances(self, rows: np.ndarray) -> np.ndarray:
         """(r, m) Euclidean distances from some points to all."""

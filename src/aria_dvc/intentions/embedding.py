@@ -1,6 +1,6 @@
 """Sentence embeddings of utterances (paper sec. 3.2), each distinct text encoded once.
 
-Texts are de-duplicated, looked up in a cache keyed by (source, text), and what is left is encoded
+Texts are de-duplicated, looked up in a cache keyed by (model, text), and what is left is encoded
 in order of length, so that a batch holds texts of like length and padding costs little.
 """
 
@@ -49,13 +49,14 @@ def embed_texts(
         cache: SQLite file of vectors already computed; None for no cache.
 
     Raises:
-        AriaError: an empty text, an unknown source, or vectors that are not finite.
+        AriaError: an empty text, an unknown source, or vectors that are not finite, empty or of
+            different lengths.
     """
     for index, text in enumerate(texts):
         if not text.strip():
             raise AriaError(f"text {index} is empty and cannot be embedded: remove the utterance")
     distinct = sorted(set(texts), key=lambda text: (len(text), text))
-    with closing(_Cache(cache, source)) as store:
+    with closing(_Cache(cache, _identity(source, endpoints or {}))) as store:
         known = store.get(distinct)
         missing = [text for text in distinct if text not in known]
         if missing:
@@ -66,14 +67,26 @@ def embed_texts(
                 store.put(batch, vectors)
                 known.update(zip(batch, vectors, strict=True))
                 progress(min(start + batch_size, len(missing)), len(missing))
+    _check_lengths(known, source, cache)
     matrix = np.stack([known[text] for text in texts])
     return unit(matrix) if normalize else matrix
 
 
 def _checked(vectors: np.ndarray, batch: list[str], source: str) -> np.ndarray:
-    if vectors.shape[0] != len(batch) or not np.isfinite(vectors).all():
+    if vectors.shape[:1] != (len(batch),) or not np.isfinite(vectors).all():
         raise AriaError(f"embed.source {source} returned vectors that are not finite numbers")
+    if vectors.ndim != 2 or not vectors.shape[1]:
+        raise AriaError(f"embed.source {source} returned no numbers: name an embedding model")
     return vectors
+
+
+def _check_lengths(known: dict[str, np.ndarray], source: str, cache: Path | None) -> None:
+    lengths = sorted({vector.size for vector in known.values()})
+    if len(lengths) > 1:
+        raise AriaError(
+            f"embed.source {source} has vectors of {' and '.join(map(str, lengths))} numbers: "
+            f"use one model, and delete {cache or 'the cache'} if it keeps those of another"
+        )
 
 
 def unit(matrix: np.ndarray) -> np.ndarray:
@@ -118,15 +131,19 @@ def _packaged_folder(source: str) -> Path | None:
     return Path(spec.origin).parent / folder
 
 
-def _endpoint_encoder(name: str, endpoints: dict[str, Endpoint]) -> Encoder:
+def _endpoint(name: str, endpoints: dict[str, Endpoint]) -> Endpoint:
     if name not in endpoints:
         raise AriaError(
             f"embed.source: no endpoint {name} under endpoints in params.yaml "
             f"(known: {', '.join(endpoints) or 'none'})"
         )
+    return endpoints[name]
+
+
+def _endpoint_encoder(name: str, endpoints: dict[str, Endpoint]) -> Encoder:
     import openai
 
-    endpoint = endpoints[name]
+    endpoint = _endpoint(name, endpoints)
     key = os.environ.get(endpoint.api_key_env, "") if endpoint.api_key_env else "none"
     if not key:
         raise AriaError(f"endpoint {name}: environment variable {endpoint.api_key_env} is not set")
@@ -145,13 +162,25 @@ def _endpoint_encoder(name: str, endpoints: dict[str, Endpoint]) -> Encoder:
                 f"({type(error).__name__}): check that the server runs and serves {endpoint.model}"
             ) from None
         rows = sorted(answer.data, key=lambda item: item.index)
-        return np.asarray([item.embedding for item in rows], dtype=np.float32)
+        try:
+            return np.asarray([item.embedding for item in rows], dtype=np.float32)
+        except (TypeError, ValueError):
+            raise AriaError(
+                f"endpoint {name} ({endpoint.base_url}) gave vectors of different lengths: "
+                f"check that {endpoint.model} is an embedding model"
+            ) from None
 
     return encode
 
 
-def _identity(source: str) -> str:
-    """The source's name; a folder's with sizes and times of its files, since they may change."""
+def _identity(source: str, endpoints: dict[str, Endpoint]) -> str:
+    """What vectors depend on: the source's name, and what may change behind it.
+
+    That is an endpoint's address and model, and the sizes and times of a folder's files.
+    """
+    if source.startswith(ENDPOINT):
+        endpoint = _endpoint(source.removeprefix(ENDPOINT), endpoints)
+        return f"{source} {endpoint.base_url} {endpoint.model}"
     if not Path(source).is_dir():
         return source
     stats = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in Path(source).rglob("*")]
@@ -159,10 +188,10 @@ def _identity(source: str) -> str:
 
 
 class _Cache:
-    """Vectors by (source, text) in one SQLite file; without a path it remembers nothing."""
+    """Vectors by (model, text) in one SQLite file; without a path it remembers nothing."""
 
-    def __init__(self, path: Path | None, source: str) -> None:
-        self.source = _identity(source)
+    def __init__(self, path: Path | None, model: str) -> None:
+        self.model = model
         self.db = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +199,7 @@ class _Cache:
             self.db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)")
 
     def _key(self, text: str) -> bytes:
-        return hashlib.sha256(f"{self.source}\0{text}".encode()).digest()
+        return hashlib.sha256(f"{self.model}\0{text}".encode()).digest()
 
     def get(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
         if self.db is None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.cuts import NestedLabels, cut_all, nested_labels, with_fixed_answers
+from aria_dvc.intentions.distinct import find_distinct
 from aria_dvc.intentions.linkage import linkage
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ def answer_kinds(texts: list[str]) -> np.ndarray:
     """(n,) YES, NO or OTHER by an answer's first word."""
     first = [re.split(r"\W+", text.strip().lower(), maxsplit=1)[0] for text in texts]
     return np.array([{"yes": YES, "no": NO}.get(word, OTHER) for word in first])
+
+
+def utterance_codes(turns: pd.DataFrame, vectors: np.ndarray, game: str) -> np.ndarray:
+    """(n,) int64, equal for utterances that no cut tells apart: equal vectors, or equal answers."""
+    rows = clustered_rows(turns, game)
+    codes = np.empty(len(turns), np.int64)
+    codes[rows] = find_distinct(vectors if rows.all() else vectors[rows]).point
+    kinds = answer_kinds(turns["text"][~rows].tolist())
+    codes[~rows] = codes[rows].max(initial=-1) + 1 + kinds
+    return codes
 
 
 def build_space(

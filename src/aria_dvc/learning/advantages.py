@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,15 +16,12 @@ if TYPE_CHECKING:
 
     from aria_dvc.params import PolicyParams
 
-CLONED_ABOVE = 0.5  # a win or a success; 0.5 is a draw
+CLONED_ABOVE = 0.5  # a success of a role that acts alone
+EQUAL = 1e-9  # a spread below this share of the largest value is rounding
 
 
 def policy_weights(frames: Sequence[GameFrames], params: PolicyParams) -> dict[Key, float]:
-    """The weight of every action for `params.method`, `.credit` and `.advantage`.
-
-    Raises:
-        AriaError: behaviour cloning finds no successful dialogue.
-    """
+    """The weight of every action for `params.method`, `.credit` and `.advantage`."""
     if params.method == "behaviour_cloning":
         return cloning_weights(frames)
     return {
@@ -34,19 +32,32 @@ def policy_weights(frames: Sequence[GameFrames], params: PolicyParams) -> dict[K
 
 
 def cloning_weights(frames: Sequence[GameFrames]) -> dict[Key, float]:
-    """1 for the actions of roles whose final reward is above 0.5, nothing for the others."""
-    weights = {
-        (game.game, row.episode_id, row.position): 1.0
-        for game in frames
-        for row in actions(game).itertuples(index=False)
-        if row.final > CLONED_ABOVE
-    }
+    """1 for the actions of successful roles, nothing for the others."""
+    weights = {key: 1.0 for game in frames for key in _of_successful_roles(game)}
     if not weights:
-        raise AriaError(
-            "policy.method: behaviour_cloning has no successful dialogue to imitate: collect more "
-            "episodes or use reinforce"
+        print(
+            "policy.method: behaviour_cloning finds no success to imitate in "
+            f"{', '.join(game.game for game in frames)}: the policy stays the base model",
+            file=sys.stderr,
         )
     return weights
+
+
+def _of_successful_roles(game: GameFrames) -> list[Key]:
+    """Actions of roles with a final reward above every other acting role's in the episode.
+
+    A role that acts alone is successful above CLONED_ABOVE. No threshold would do for two: with
+    the reward rule `utility` a reward is a share of money.
+    """
+    finals: dict[str, dict[str, float]] = {}
+    for row in game.turns[game.turns["is_action"]].itertuples(index=False):
+        finals.setdefault(row.episode_id, {})[row.role] = row.reward
+    keys = []
+    for row in actions(game).itertuples(index=False):
+        others = [value for role, value in finals[row.episode_id].items() if role != row.role]
+        if row.final > max(others, default=CLONED_ABOVE):
+            keys.append((game.game, str(row.episode_id), int(row.position)))
+    return keys
 
 
 def advantages(game: GameFrames, credit: str, advantage: str) -> dict[Key, float]:
@@ -118,4 +129,6 @@ def _normalised(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:
     of_role = pd.Series(values, index=table.index).groupby(table["role"])
     spread = of_role.transform("std", ddof=0).to_numpy()
     centred = values - of_role.transform("mean").to_numpy()
-    return np.where(spread > 0, centred / np.where(spread > 0, spread, 1.0), 0.0)
+    largest = pd.Series(np.abs(values), index=table.index).groupby(table["role"]).transform("max")
+    varies = spread > EQUAL * largest.to_numpy()
+    return np.where(varies, centred / np.where(varies, spread, 1.0), 0.0)

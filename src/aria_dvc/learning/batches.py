@@ -76,7 +76,7 @@ def make_plan(
     micro: list[list[int]] = []
     for groups in cuts:
         micro += _spread(groups, accumulation * processes)
-    actions = [sum(len(data[i][0].keys) for i in batch) for batch in batches]
+    actions = [sum(int(np.isfinite(data[i][1]).sum()) for i in batch) for batch in batches]
     return Plan(micro, actions, accumulation, processes)
 
 

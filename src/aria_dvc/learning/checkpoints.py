@@ -31,25 +31,31 @@ COMPLETE = "complete"
 LIBRARIES = ("torch", "transformers", "peft", "accelerate")
 
 
-def run_key(data_hash: str, base_dir: str | Path, settings: Any) -> str:
+def run_key(data_hash: str, base_hash: str, settings: Any) -> str:
     """A name for everything that decides how a training ends.
 
     Args:
         data_hash: hash of the training sequences and their values.
-        base_dir: the folder with the initial weights.
+        base_hash: hash of the initial weights.
         settings: JSON-able parameters.
     """
-    state = hashlib.sha256(data_hash.encode())
+    state = hashlib.sha256((data_hash + base_hash).encode())
     state.update(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS))
     for name in LIBRARIES:
         state.update(f"{name} {importlib.metadata.version(name)}".encode())
     for file in [*sorted(Path(__file__).parent.glob("*.py")), Path(chat.__file__)]:
         state.update(file.read_bytes())
-    for file in sorted(Path(base_dir).rglob("*")):
+    return state.hexdigest()[:24]
+
+
+def model_hash(folder: str | Path) -> str:
+    """Hash of a model's weights, configuration, scale and tokenizer."""
+    state = hashlib.sha256()
+    for file in sorted(Path(folder).rglob("*")):
         if file.suffix in (".safetensors", ".json", ".jinja") and file.name != "metrics.json":
             state.update(file.name.encode())
             state.update(_file_hash(file))
-    return state.hexdigest()[:24]
+    return state.hexdigest()
 
 
 def _file_hash(path: Path) -> bytes:
@@ -91,12 +97,13 @@ class RunFolder:
         state.wait_for_everyone()
 
     def last_checkpoint(self) -> str | None:
-        """The newest whole checkpoint; half-written ones are removed."""
+        """The newest whole checkpoint; the first process removes half-written ones."""
+        first = PartialState(cpu=not torch.cuda.is_available()).is_main_process
         whole: dict[int, Path] = {}
         for folder in self.path.glob("checkpoint-*"):
             if (folder / COMPLETE).is_file():
                 whole[int(folder.name.rpartition("-")[2])] = folder
-            else:
+            elif first:
                 shutil.rmtree(folder)
         return str(whole[max(whole)]) if whole else None
 

@@ -121,20 +121,10 @@ def build_examples(
     that a window starts with the system prompt and the most recent whole exchanges, leaves room
     for about as many new tokens as it repeats, and trains only the new actions: what they see is
     a chat that a player with the same limit could be given, never half an utterance.
-
-    Raises:
-        AriaError: no action fits into `max_tokens`.
     """
     result = Examples([])
-    actions = 0
     for dialogue in found:
-        actions += len(dialogue.positions)
         _add_windows(dialogue, renderer, max_tokens, result)
-    if actions and not result.items:
-        raise AriaError(
-            f"none of {actions} actions fits into max_tokens: {max_tokens}: raise it above the "
-            "length of the system prompt and one exchange"
-        )
     return result
 
 
@@ -234,11 +224,23 @@ def _until(example: Example, last: int) -> Example:
 
 
 def frames_examples(frames: Sequence[GameFrames], renderer: Renderer, max_tokens: int) -> Examples:
-    """The examples of several games' tables, one game after the other."""
-    found: list[Dialogue] = []
-    for game in frames:
-        found += dialogues(game.turns, game.episodes)
-    return build_examples(found, renderer, max_tokens)
+    """The examples of several games' tables, one game after the other.
+
+    Raises:
+        AriaError: no action fits into `max_tokens`.
+    """
+    result = build_examples(frames_dialogues(frames), renderer, max_tokens)
+    if result.dropped and not result.items:
+        raise AriaError(
+            f"none of {result.dropped} actions fits into max_tokens: {max_tokens}: raise it above "
+            "the length of the system prompt and one exchange"
+        )
+    return result
+
+
+def frames_dialogues(frames: Sequence[GameFrames]) -> list[Dialogue]:
+    """The dialogues of several games' tables, one game after the other."""
+    return [found for game in frames for found in dialogues(game.turns, game.episodes)]
 
 
 def digest(paired: Sequence[tuple[Example, np.ndarray]]) -> Any:

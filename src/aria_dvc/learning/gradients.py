@@ -36,15 +36,17 @@ def gradient_variances(
     """Variance of a small batch's gradient (trace of its covariance) under each of two credits.
 
     Args:
-        credits: weights per action, e.g. aggregated and discounted.
+        credits: weights per action, e.g. aggregated and discounted; dialogues that are worth
+            nothing under both are passed over.
         collate: a `policy_collate(..., keep_zero=True)`, so that both see the same tokens.
         batches: small batches sampled without replacement (fewer if the data ends).
 
     Returns:
         NaN twice with fewer than two batches.
     """
-    order = np.random.default_rng([seed, 17]).permutation(len(examples))
-    chosen = [examples[i] for i in order[: batches * DIALOGUES_PER_BATCH]]
+    live = [e for e in examples if any(credit.get(key) for credit in credits for key in e.keys)]
+    order = np.random.default_rng([seed, 17]).permutation(len(live))
+    chosen = [live[i] for i in order[: batches * DIALOGUES_PER_BATCH]]
     groups = [
         chosen[i : i + DIALOGUES_PER_BATCH]
         for i in range(0, len(chosen) - DIALOGUES_PER_BATCH + 1, DIALOGUES_PER_BATCH)

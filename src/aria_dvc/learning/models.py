@@ -122,17 +122,16 @@ def add_lora(model: torch.nn.Module, lora: Lora, kind: str) -> Any:
         kind: "policy" or "reward_model".
 
     Raises:
-        AriaError: no module carries one of the target names.
+        AriaError: a target name is no linear module's, or there is none.
     """
     from peft import LoraConfig, TaskType, get_peft_model
 
-    names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-    missing = [target for target in lora.target_modules if target not in names]
-    if missing:
-        linear = sorted({n for n in names if n.endswith("proj")})
+    linear = linear_names(model)
+    missing = [target for target in lora.target_modules if target not in linear]
+    if missing or not lora.target_modules:
+        problem = f"the model has no module named {', '.join(missing)}" if missing else "none named"
         raise AriaError(
-            f"{kind}.lora.target_modules: the model has no module named {', '.join(missing)}: "
-            f"choose from {', '.join(linear) or 'its linear layers'}"
+            f"{kind}.lora.target_modules: {problem}: choose from {', '.join(sorted(linear))}"
         )
     config = LoraConfig(
         r=lora.rank,
@@ -143,6 +142,15 @@ def add_lora(model: torch.nn.Module, lora: Lora, kind: str) -> Any:
         task_type=TaskType(TASK_TYPES[kind]),
     )
     return get_peft_model(model, config)
+
+
+def linear_names(model: torch.nn.Module) -> set[str]:
+    """Last parts of the names of all linear modules."""
+    from torch import nn
+    from transformers.pytorch_utils import Conv1D
+
+    kinds = (nn.Linear, Conv1D)
+    return {name.rpartition(".")[2] for name, m in model.named_modules() if isinstance(m, kinds)}
 
 
 def top_layers(model: Any, count: int | None) -> list[int] | None:

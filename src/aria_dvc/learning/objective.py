@@ -113,6 +113,7 @@ def frozen_copy(reference: Any) -> ReferenceLogits:
 
     @torch.no_grad()
     def logits(model: Any, inputs: Tensors) -> torch.Tensor:
+        reference.to(inputs["input_ids"].device)
         return selected_logits(reference, inputs)
 
     return logits

@@ -26,15 +26,24 @@ from aria_dvc.learning.checkpoints import (
     RunFolder,
     deliver,
     folder_hash,
+    model_hash,
     run_key,
     training_errors,
 )
-from aria_dvc.learning.examples import GameFrames, dialogues, frames_examples, with_values
+from aria_dvc.learning.examples import (
+    GameFrames,
+    Key,
+    frames_dialogues,
+    frames_examples,
+    with_values,
+)
 from aria_dvc.learning.models import load_model, load_tokenizer
 from aria_dvc.learning.objective import adapter_off, policy_collate
+from aria_dvc.learning.own_actions import without_reasked
 from aria_dvc.learning.policy import PolicyTrainer
-from aria_dvc.learning.reward_model import train_reward_model
+from aria_dvc.learning.reward_model import backbone_of, train_reward_model
 from aria_dvc.learning.scorer import RewardScorer
+from aria_dvc.learning.scorer_client import RemoteScorer
 from aria_dvc.learning.trainer import (
     FitSettings,
     Progress,
@@ -44,6 +53,7 @@ from aria_dvc.learning.trainer import (
     tidy,
     world,
 )
+from aria_dvc.params import IN_PROCESS
 from aria_dvc.records.tables import episodes_table, turns_table
 
 if TYPE_CHECKING:
@@ -80,12 +90,17 @@ class OnlineRun:
         return self.run.path / "state.json"
 
     def state(self) -> dict[str, Any]:
-        """iteration: how many are whole; policy, reward_model: folders; history: rows so far."""
+        """What whole iterations have left behind.
+
+        iteration: how many; steps: optimiser steps taken; policy, reward_model: folders;
+        history: rows so far.
+        """
         if self.state_file.is_file():
             state: dict[str, Any] = read_json(self.state_file)
             return state
         return {
             "iteration": 0,
+            "steps": 0,
             "policy": str(self.policy_dir),
             "reward_model": str(self.reward_model_dir),
             "history": [],
@@ -103,6 +118,7 @@ def train_online(
     rollout: Rollout,
     aggregate: Aggregate,
     seed: int,
+    inputs: Any = None,
     cache: Path = CACHE,
     trust_remote_code: bool = False,
     progress: Progress | None = None,
@@ -113,6 +129,7 @@ def train_online(
         rollout: plays `params.online.games` games with the adapter that it is given, which is
             never older than the last update.
         aggregate: credits games anew for the refresh of the reward model.
+        inputs: JSON-able; everything else that decides how games come out and are credited.
         policy_dir: the offline policy as `train_policy` leaves it.
         out_dir: gets the final adapter, `online.csv` (iteration, games, mean_reward, mean_score,
             loss, policy_version), and the offline `history.csv` and `metrics.json`, to which it
@@ -127,11 +144,15 @@ def train_online(
         )
     if params.lora is None:
         raise AriaError("policy.online needs policy.lora: rollouts reload an adapter, not a model")
-    key = run_key(
-        folder_hash(Path(policy_dir)) + folder_hash(Path(reward_model_dir)),
-        base_dir,
-        {"policy": params.model_dump(), "reward": reward_params.model_dump(), "seed": seed},
-    )
+    settings = {
+        "policy": params.model_dump(),
+        "reward": reward_params.model_dump(),
+        "backbone": model_hash(backbone_of(reward_params, base_dir)),
+        "inputs": inputs,
+        "seed": seed,
+    }
+    start = model_hash(policy_dir) + model_hash(reward_model_dir)
+    key = run_key(start, model_hash(base_dir), settings)
     task = OnlineRun(
         params=params,
         reward_params=reward_params,
@@ -169,7 +190,7 @@ def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
     frames = _replay(task, iteration, task.params.online.replay)
     scored = _score(task, frames, Path(state["reward_model"]))
     data = _training_data(task, scored)
-    loss, checkpoint = _update(task, state, data)
+    steps, loss, checkpoint = _update(task, state, data)
     newest = _replay(task, iteration, 1)
     row = {
         "iteration": iteration,
@@ -181,6 +202,7 @@ def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "iteration": iteration + 1,
+        "steps": steps,
         "policy": str(checkpoint),
         "reward_model": str(_refreshed(task, iteration, Path(state["reward_model"]))),
         "history": [*state["history"], row],
@@ -190,7 +212,8 @@ def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
 def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> None:
     """Play the iteration's games and keep them, unless this very policy already did."""
     folder = task.iteration_dir(iteration)
-    if (folder / "turns.parquet").is_file() and read_json(folder / "played.json") == version:
+    mark = folder / "played.json"
+    if mark.is_file() and read_json(mark) == version:
         return
     episodes = task.rollout(policy, iteration, task.seed + 1_000_003 * (iteration + 1))
     if not episodes:
@@ -198,9 +221,9 @@ def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> None:
     for episode in episodes:
         episode.episode_id = f"{iteration}/{episode.episode_id}"
         episode.info["policy_version"] = version
-    write_json(folder / "played.json", version)
     write_parquet(folder / "episodes.parquet", episodes_table(episodes))
     write_parquet(folder / "turns.parquet", turns_table(episodes))
+    write_json(mark, version)
 
 
 def _replay(task: OnlineRun, iteration: int, count: int) -> list[GameFrames]:
@@ -223,25 +246,36 @@ def _replay(task: OnlineRun, iteration: int, count: int) -> list[GameFrames]:
 
 
 def _score(task: OnlineRun, frames: Sequence[GameFrames], reward_model: Path) -> list[GameFrames]:
-    """The same games with the reward model's score as every action's credit."""
-    scorer = RewardScorer(
+    """The same games with the reward model's score as every action's credit.
+
+    An action that is too long to be scored, or that came after a re-ask, trains nothing.
+    """
+    scores = _scorer(task, reward_model).score_dialogues(frames_dialogues(frames))
+    return [
+        replace(game, rewards=without_reasked(_credited(game, scores), game.episodes))
+        for game in frames
+    ]
+
+
+def _scorer(task: OnlineRun, reward_model: Path) -> RewardScorer | RemoteScorer:
+    if task.params.online.scorer != IN_PROCESS:
+        return RemoteScorer(task.params.online.scorer)
+    return RewardScorer(
         reward_model,
-        task.base_dir,
+        backbone_of(task.reward_params, task.base_dir),
         max_tokens=task.params.max_tokens,
         tokens_per_batch=task.params.tokens_per_batch,
         precision=task.params.precision,
         trust_remote_code=task.trust_remote_code,
     )
-    scored = []
-    for game in frames:
-        scores = scorer.score_dialogues(list(dialogues(game.turns, game.episodes)))
-        actions = game.turns.loc[game.turns["is_action"]]
-        keys = zip(actions["episode_id"], actions["position"], strict=True)
-        values = [scores.get((game.game, episode, position)) for episode, position in keys]
-        columns = ["episode_id", "position", "role", "turn"]
-        rewards = actions[columns].assign(reward=values).dropna()
-        scored.append(replace(game, rewards=rewards.reset_index(drop=True)))
-    return scored
+
+
+def _credited(game: GameFrames, scores: dict[Key, float]) -> pd.DataFrame:
+    actions = game.turns.loc[game.turns["is_action"], ["episode_id", "position", "role", "turn"]]
+    keys = zip(actions["episode_id"], actions["position"], strict=True)
+    values = [scores.get((game.game, episode, position)) for episode, position in keys]
+    rewards = actions.assign(reward=pd.Series(values, index=actions.index, dtype="float64"))
+    return rewards.dropna(subset="reward").reset_index(drop=True)
 
 
 def _training_data(task: OnlineRun, scored: Sequence[GameFrames]) -> list[Paired]:
@@ -255,11 +289,15 @@ def _training_data(task: OnlineRun, scored: Sequence[GameFrames]) -> list[Paired
     return with_values(examples, weights, keep_zero=task.params.kl > 0)
 
 
-def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple[float, Path]:
-    """`updates` optimiser steps, going on from the last iteration's optimiser and random state."""
-    online = task.params.online
-    iteration = state["iteration"]
-    done = iteration * online.updates
+def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple[int, float, Path]:
+    """`updates` optimiser steps, going on from the last iteration's optimiser and random state.
+
+    Returns:
+        All steps so far, the mean loss of the new ones, and the folder of the newest policy.
+    """
+    online, iteration, done = task.params.online, state["iteration"], state["steps"]
+    if not data:  # every advantage is 0, and so is the gradient
+        return done, 0.0, Path(state["policy"])
     checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
     if checkpoint.is_dir():  # of an iteration that was cut short
         shutil.rmtree(checkpoint)
@@ -281,13 +319,13 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
             tokens_per_batch=task.params.tokens_per_batch,
             checkpoint_every=online.updates,
         ),
-        resume=state["policy"] if iteration else None,
+        resume=state["policy"] if done else None,
         done=done,
         kl=task.params.kl,
         reference=adapter_off,
     )
     new = [loss for step, loss in losses(trainer.state) if step > done]
-    return sum(new) / len(new), checkpoint
+    return done + online.updates, sum(new) / len(new), checkpoint
 
 
 def _collate(task: OnlineRun) -> Any:
@@ -307,13 +345,16 @@ def _trainable_policy(task: OnlineRun) -> Any:
 
 
 def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
-    """The reward model for the next iteration, trained further whenever a refresh is due."""
+    """The reward model for the next iteration, trained further whenever a refresh is due.
+
+    With a scorer on another machine the refresh is that machine's business.
+    """
     online = task.params.online
     before, after = iteration * online.updates, (iteration + 1) * online.updates
-    if before // online.refresh_every == after // online.refresh_every:
+    due = before // online.refresh_every != after // online.refresh_every
+    newest = _for_refresh(task, iteration) if due and online.scorer == IN_PROCESS else []
+    if not newest:
         return current
-    since = max(1, -(-online.refresh_every // online.updates))
-    newest = _replay(task, iteration, since)
     rewards = task.aggregate({game.game: game.turns for game in newest})
     folder = task.run.path / f"reward_model-{iteration + 1}"
     train_reward_model(
@@ -329,6 +370,21 @@ def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
     return folder
 
 
+def _for_refresh(task: OnlineRun, iteration: int) -> list[GameFrames]:
+    """The games since the last refresh, and earlier ones until there are two of each game.
+
+    A single episode cannot be held out: a game that has no more is left out.
+    """
+    online = task.params.online
+    since = -(-online.refresh_every // online.updates)
+    for count in range(min(since, iteration + 1), iteration + 2):
+        newest = _replay(task, iteration, count)
+        enough = [game for game in newest if game.turns["episode_id"].nunique() > 1]
+        if len(enough) == len(newest):
+            break
+    return enough
+
+
 def _mean_reward(frames: Sequence[GameFrames]) -> float:
     """Mean final reward over acting roles and games."""
     turns = pd.concat([game.turns for game in frames])
@@ -342,12 +398,13 @@ def _finish(task: OnlineRun) -> None:
         for name in ("adapter_model.safetensors", "adapter_config.json"):
             shutil.copy(Path(state["policy"]) / name, folder / name)
         tidy(folder, task.base_dir)
-        shutil.copy(task.policy_dir / "history.csv", folder)
+        if (task.policy_dir / "history.csv").is_file():  # not after 0 offline steps
+            shutil.copy(task.policy_dir / "history.csv", folder)
         history = pd.DataFrame(state["history"])
         write_csv(folder / "online.csv", history)
         numbers = {
             "iterations": state["iteration"],
-            "updates": state["iteration"] * task.params.online.updates,
+            "updates": state["steps"],
             "final_loss": float(history["loss"].iloc[-1]),
             "first_mean_reward": float(history["mean_reward"].iloc[0]),
             "last_mean_reward": float(history["mean_reward"].iloc[-1]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from accelerate import PartialState
 
@@ -14,10 +15,18 @@ from aria_dvc.chat import Renderer
 from aria_dvc.files import write_json
 from aria_dvc.learning.advantages import advantages, policy_weights
 from aria_dvc.learning.batches import Paired, global_batches
-from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.checkpoints import (
+    CACHE,
+    RunFolder,
+    deliver,
+    model_hash,
+    run_key,
+    training_errors,
+)
 from aria_dvc.learning.examples import (
     Examples,
     GameFrames,
+    Key,
     digest,
     frames_examples,
     with_values,
@@ -84,8 +93,16 @@ class PolicyRun:
     data: list[Paired]
 
     def key(self) -> str:
-        settings = {"params": self.params.model_dump(exclude={"online"}), "seed": self.seed}
-        return run_key(digest(self.data).hexdigest(), self.base_dir, settings)
+        settings: dict[str, Any] = {
+            "params": self.params.model_dump(exclude={"online"}),
+            "seed": self.seed,
+        }
+        if self.params.gradient_batches:
+            settings["compared"] = [
+                digest(with_values(self.examples.items, credit, keep_zero=True)).hexdigest()
+                for credit in self.compared_credits()
+            ]
+        return run_key(digest(self.data).hexdigest(), model_hash(self.base_dir), settings)
 
     def model(self) -> Any:
         """The base model with fresh adapters, or all of it trainable."""
@@ -124,19 +141,27 @@ class PolicyRun:
             reference=self.reference(),
         )
 
+    def compared_credits(self) -> tuple[dict[Key, float], dict[Key, float]]:
+        """The advantages with aggregated and with discounted credit."""
+        aggregated, discounted = (
+            {
+                key: value
+                for game in self.frames
+                for key, value in advantages(game, credit, self.params.advantage).items()
+            }
+            for credit in ("aggregated", "discounted")
+        )
+        return aggregated, discounted
+
     def gradient_variances(self, model: Any) -> dict[str, float]:
-        """The gradient's variance with aggregated and with discounted credit, and their ratio."""
+        """The gradient's variance under both of `compared_credits`, and their ratio."""
         params = self.params
         if not params.gradient_batches:
             return {}
-        aggregated, discounted = (
-            {k: v for game in self.frames for k, v in advantages(game, c, params.advantage).items()}
-            for c in ("aggregated", "discounted")
-        )
         first, second = gradient_variances(
             model.to(PartialState(cpu=not torch.cuda.is_available()).device),
             self.examples.items,
-            (aggregated, discounted),
+            self.compared_credits(),
             policy_collate(self.tokenizer.pad_token_id, keep_zero=True),
             batches=params.gradient_batches,
             seed=self.seed,
@@ -148,10 +173,15 @@ class PolicyRun:
             "gradient_variance_ratio": first / second if second > 0 else float("nan"),
         }
 
+    def save_tokenizer(self, folder: Path) -> None:
+        """A whole model is played from its own folder, an adapter from its base's."""
+        if self.params.lora is None:
+            self.tokenizer.save_pretrained(folder)
+
     def sizes(self) -> dict[str, int]:
         return {
             "sequences": len(self.data),
-            "actions": sum(len(example.keys) for example, _ in self.data),
+            "actions": sum(int(np.isfinite(values).sum()) for _, values in self.data),
             "tokens": sum(len(example) for example, _ in self.data),
             "actions_cut": self.examples.cut,
             "actions_dropped": self.examples.dropped,
@@ -171,10 +201,10 @@ def train_policy(
 ) -> dict[str, Any]:
     """Train a policy on the credit of the games' actions and write it to `out_dir`.
 
-    `out_dir` gets the LoRA adapter (or the whole model), `metrics.json` and `history.csv`
-    (step, loss). A run that was killed goes on from its last checkpoint; one with the same inputs
-    as a finished one is copied. If every advantage is 0 the gradient is too: the policy is the
-    base model, and `steps` is 0.
+    `out_dir` gets the LoRA adapter (or the whole model and its tokenizer), `metrics.json` and,
+    unless there was no step, `history.csv` (step, loss). A run that was killed goes on from its
+    last checkpoint; one with the same inputs as a finished one is copied. If every advantage is 0
+    the gradient is too: the policy is the base model, and `steps` is 0.
 
     Returns:
         The metrics: final_loss, steps, sequences, actions, tokens, actions_cut (trained with a
@@ -205,12 +235,15 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
     if not task.data:
         with run.writing() as folder:
             save_weights(model, folder, task.base_dir)
-            write_json(folder / "metrics.json", {"steps": 0, "final_loss": 0.0, **task.sizes()})
+            task.save_tokenizer(folder)
+            metrics = {"final_loss": 0.0, "steps": 0, **variances, **task.sizes()}
+            write_json(folder / "metrics.json", metrics)
         return
     make_deterministic(task.seed)
     trainer = task.fit(model, run, progress)
     with run.writing() as folder:
         save(trainer, folder, task.base_dir)
+        task.save_tokenizer(folder)
         write_history(trainer, folder)
         metrics = {
             "final_loss": final_loss(trainer),

@@ -25,7 +25,7 @@ from aria_dvc.learning.checkpoints import (
     CACHE,
     RunFolder,
     deliver,
-    folder_hash,
+    model_hash,
     run_key,
     training_errors,
 )
@@ -168,17 +168,27 @@ def load_scored(
 
     Args:
         backbone: None takes the one that the adapter names (relative to the repository's root).
+
+    Raises:
+        AriaError: the model or its backbone cannot be loaded.
     """
     if not (folder / ADAPTER_FILE).is_file():
         return load_model(folder, head="score", trust_remote_code=trust_remote_code)
     from peft import PeftModel
 
-    backbone = backbone or read_json(folder / ADAPTER_FILE)["base_model_name_or_path"]
-    base = load_model(backbone, head="score", trust_remote_code=trust_remote_code)
+    named = read_json(folder / ADAPTER_FILE)["base_model_name_or_path"]
+    try:
+        base = load_model(backbone or named, head="score", trust_remote_code=trust_remote_code)
+    except AriaError:
+        if backbone:
+            raise
+        raise AriaError(
+            f"{folder} is an adapter on {named}, which cannot be loaded here: pass --base FOLDER"
+        ) from None
     base.config.pad_token_id = load_tokenizer(folder).pad_token_id
     model = PeftModel.from_pretrained(base, str(folder), is_trainable=is_trainable)
     # Saving looks the base up, on the network where this names no folder.
-    model.peft_config["default"].base_model_name_or_path = str(backbone)
+    model.peft_config["default"].base_model_name_or_path = str(backbone or named)
     return model
 
 
@@ -235,9 +245,10 @@ class RewardRun:
         settings = {
             "params": self.params.model_dump(),
             "seed": self.seed,
-            "start": folder_hash(self.start) if self.start else None,
+            "start": model_hash(self.start) if self.start else None,
+            "weights": sorted(self.weights.items()),
         }
-        return run_key(both, self.backbone, settings)
+        return run_key(both, model_hash(self.backbone), settings)
 
     def model(self) -> Any:
         if self.start:
@@ -282,6 +293,11 @@ class RewardRun:
         return max(1, round(self.params.batch_size * len(self.train) / actions))
 
 
+def backbone_of(params: RewardModelParams, base_dir: str | Path) -> Path:
+    """The folder (or Hugging Face id) that the reward model is built on."""
+    return Path(base_dir) if params.backbone == BASE else Path(params.backbone)
+
+
 def train_reward_model(
     params: RewardModelParams,
     frames: Sequence[GameFrames],
@@ -306,7 +322,7 @@ def train_reward_model(
     Raises:
         AriaError: too few episodes, a NaN, a full disk, out of memory.
     """
-    backbone = Path(base_dir) if params.backbone == BASE else Path(params.backbone)
+    backbone = backbone_of(params, base_dir)
     tokenizer = load_tokenizer(backbone, trust_remote_code=trust_remote_code)
     targets, sizes = credits_of(frames)
     examples = frames_examples(frames, Renderer(tokenizer), params.max_tokens).items

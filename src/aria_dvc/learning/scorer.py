@@ -59,40 +59,28 @@ class RewardScorer:
                 raise AriaError(
                     f"items[{index}]: the last message must be the assistant's, it is the action"
                 )
+        last = [scores[-1] for scores in self.score_chats(chats)]
+        if None in last:
+            raise AriaError(
+                f"items[{last.index(None)}]: the action does not fit into {self.max_tokens} "
+                "tokens: shorten it or raise the limit"
+            )
+        return np.array(last, dtype=np.float64)
+
+    def score_chats(self, chats: Sequence[Sequence[Message]]) -> list[list[float | None]]:
+        """Credit of every assistant message of every chat; None for one that does not fit."""
         dialogues = [
             Dialogue("", str(i), "", list(chat), _action_places(chat))
             for i, chat in enumerate(chats)
         ]
-        scores = self.score_dialogues(dialogues, last_only=True)
-        return np.array([scores[("", d.episode_id, d.positions[-1])] for d in dialogues])
+        scores = self.score_dialogues(dialogues)
+        return [[scores.get(("", d.episode_id, p)) for p in d.positions] for d in dialogues]
 
-    def score_dialogues(
-        self, dialogues: Sequence[Dialogue], last_only: bool = False
-    ) -> dict[Key, float]:
-        """Credit of every action of every dialogue (or of the last ones), one pass a dialogue.
-
-        Raises:
-            AriaError: an action does not fit into `max_tokens`.
-        """
-        if not dialogues:
-            return {}
-        wanted = {(d.game, d.episode_id, d.role): d.positions[-1] for d in dialogues}
-        examples = build_examples(dialogues, self.renderer, self.max_tokens)
-        data: list[Paired] = []
-        for example in examples.items:
-            last = wanted[(example.game, example.episode_id, example.role)]
-            keep = [not last_only or key[2] == last for key in example.keys]
-            if any(keep):
-                data.append((example, np.where(keep, 0.0, np.nan).astype(np.float32)))
-        scores = self._predict(data)
-        for dialogue in dialogues:
-            places = dialogue.positions[-1:] if last_only else dialogue.positions
-            if any((dialogue.game, dialogue.episode_id, p) not in scores for p in places):
-                raise AriaError(
-                    f"dialogue {dialogue.episode_id}: an action does not fit into "
-                    f"{self.max_tokens} tokens: shorten it or raise the limit"
-                )
-        return scores
+    def score_dialogues(self, dialogues: Sequence[Dialogue]) -> dict[Key, float]:
+        """Credit of every action that fits into `max_tokens`, one pass a dialogue."""
+        examples = build_examples(dialogues, self.renderer, self.max_tokens).items
+        data: list[Paired] = [(e, np.zeros(len(e.keys), dtype=np.float32)) for e in examples]
+        return self._predict(data) if data else {}
 
     def _predict(self, data: Sequence[Paired]) -> dict[Key, float]:
         scores = predict(
@@ -103,12 +91,7 @@ class RewardScorer:
             tokens_per_batch=self.tokens_per_batch,
             bfloat16=self.bfloat16,
         )
-        keys = [
-            key
-            for example, values in data
-            for key, value in zip(example.keys, values, strict=True)
-            if not np.isnan(value)
-        ]
+        keys = [key for example, _ in data for key in example.keys]
         return dict(zip(keys, scores.tolist(), strict=True))
 
 

@@ -1,8 +1,10 @@
 """The reward model behind HTTP, for online training on other machines.
 
 `python -m aria_dvc serve-reward-model DIR --port 8037`, then
-POST /score {"items": [{"messages": [{"role": ..., "content": ...}, ...]}]} -> {"scores": [...]}.
-Requests that arrive together share a batch.
+POST /score {"items": [{"messages": [{"role": ..., "content": ...}, ...]}]} -> {"scores": [...]}:
+the credit of the last message of every item. POST /score_dialogues takes the same and answers
+with a list per item, the credits of all its assistant messages from one pass, null for one that
+is too long. Requests that arrive together share a batch.
 """
 
 from __future__ import annotations
@@ -13,8 +15,6 @@ from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from aria_dvc.chat import Message
 from aria_dvc.errors import AriaError
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from starlette.responses import JSONResponse
 
 Chat = list[Message]
-Score = Callable[[Sequence[Chat]], np.ndarray]
+Scores = list[float | None]  # of a chat's assistant messages; None: too long to be scored
+Score = Callable[[Sequence[Chat]], list[Scores]]
 MAX_BODY_BYTES = 8 << 20
 ROLES = ("system", "user", "assistant")
 
@@ -49,11 +50,13 @@ class Batcher:
         self._score = score
         self._max_items = max_items
         self._wait_s = wait_s
-        self._queue: asyncio.Queue[tuple[list[Chat], asyncio.Future[list[float]]]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[list[Chat], asyncio.Future[list[Scores]]]] = (
+            asyncio.Queue()
+        )
 
-    async def submit(self, chats: list[Chat]) -> list[float]:
+    async def submit(self, chats: list[Chat]) -> list[Scores]:
         """The scores of `chats`, in their order."""
-        future: asyncio.Future[list[float]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[list[Scores]] = asyncio.get_running_loop().create_future()
         await self._queue.put((chats, future))
         return await future
 
@@ -68,10 +71,10 @@ class Batcher:
                 size += len(waiting[-1][0])
             await self._answer(waiting)
 
-    async def _answer(self, waiting: list[tuple[list[Chat], asyncio.Future[list[float]]]]) -> None:
+    async def _answer(self, waiting: list[tuple[list[Chat], asyncio.Future[list[Scores]]]]) -> None:
         chats = [chat for request, _ in waiting for chat in request]
         try:
-            scores = (await asyncio.to_thread(self._score, chats)).tolist()
+            scores = await asyncio.to_thread(self._score, chats)
         except Exception as error:
             if len(waiting) > 1:  # one sender's mistake must not fail the others
                 for alone in waiting:
@@ -99,7 +102,8 @@ def make_app(score: Score) -> Starlette:
         task.cancel()
 
     routes = [
-        Route("/score", _score_endpoint(batcher), methods=["POST"]),
+        Route("/score", _score_endpoint(batcher, _last), methods=["POST"]),
+        Route("/score_dialogues", _score_endpoint(batcher, list), methods=["POST"]),
         Route("/health", _health, methods=["GET"]),
     ]
     return Starlette(routes=routes, lifespan=lifespan)
@@ -111,13 +115,27 @@ async def _health(request: Request) -> JSONResponse:
     return JSONResponse({"status": "ok"})
 
 
-def _score_endpoint(batcher: Batcher) -> Callable[[Request], Any]:
+def _last(scores: list[Scores]) -> list[float]:
+    """The last score of every chat.
+
+    Raises:
+        BadRequest: there is none.
+    """
+    found = [own[-1] for own in scores]
+    if None in found:
+        raise BadRequest(f"items[{found.index(None)}]: the action is too long to be scored")
+    return [score for score in found if score is not None]
+
+
+def _score_endpoint(
+    batcher: Batcher, shown: Callable[[list[Scores]], list[Any]]
+) -> Callable[[Request], Any]:
     from starlette.responses import JSONResponse
 
     async def endpoint(request: Request) -> JSONResponse:
         try:
             chats = read_chats(await _body(request))
-            scores = await batcher.submit(chats) if chats else []
+            scores = shown(await batcher.submit(chats) if chats else [])
         except BadRequest as error:
             return JSONResponse({"error": str(error)}, error.status)
         except AriaError as error:
@@ -188,4 +206,4 @@ def serve(args: argparse.Namespace) -> None:
     from aria_dvc.learning.scorer import RewardScorer
 
     scorer = RewardScorer(args.folder, args.base, max_tokens=args.max_tokens)
-    uvicorn.run(make_app(scorer.score), host=args.host, port=args.port, log_level="warning")
+    uvicorn.run(make_app(scorer.score_chats), host=args.host, port=args.port, log_level="warning")

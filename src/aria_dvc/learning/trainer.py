@@ -129,7 +129,7 @@ def fit(
 
 
 def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> TrainingArguments:
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=1,
         gradient_accumulation_steps=plan.accumulation,
@@ -155,6 +155,9 @@ def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> Tr
         disable_tqdm=True,
         report_to=[],
     )
+    # On several visible GPUs Trainer would take nn.DataParallel, which our hooks do not survive.
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    return arguments
 
 
 def save(trainer: MicroBatchTrainer, folder: Path, base_dir: Path) -> None:
@@ -176,9 +179,12 @@ def save_weights(model: Any, folder: Path, base_dir: Path) -> None:
 def tidy(folder: Path, base_dir: Path) -> None:
     """No model card, and the base named relative to the repository, never absolutely."""
     (folder / "README.md").unlink(missing_ok=True)
-    config = folder / "adapter_config.json"
-    if config.is_file():
-        write_json(config, read_json(config) | {"base_model_name_or_path": _portable(base_dir)})
+    file = folder / "adapter_config.json"
+    if file.is_file():
+        config = read_json(file)
+        config["base_model_name_or_path"] = _portable(base_dir)
+        config["target_modules"] = sorted(config["target_modules"])  # peft writes a set
+        write_json(file, config)
 
 
 def _portable(path: Path) -> str:

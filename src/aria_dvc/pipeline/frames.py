@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aria_dvc.errors import AriaError
 from aria_dvc.files import read_parquet, write_json, written_aside
 from aria_dvc.learning.examples import GameFrames
+from aria_dvc.learning.own_actions import said_by, without_reasked
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 
@@ -17,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def category_frames(
-    params: Params, category: str, max_episodes: int | None = None
+    params: Params,
+    category: str,
+    max_episodes: int | None = None,
+    players: Sequence[str] | None = None,
 ) -> list[GameFrames]:
     """Turns, episodes and rewards of every listed game of `category`.
 
@@ -26,14 +33,28 @@ def category_frames(
 
     Args:
         max_episodes: at most so many episodes per game, drawn with the run's seed; None: all.
+        players: keep only the rewards of what players of these kinds sampled (`said_by`) from the
+            prompt that training sees (`without_reasked`); None: all rewards.
+
+    Raises:
+        AriaError: no player of these kinds took part.
     """
     frames = []
     for game in params.games_of(category):
-        rewards = read_parquet(paths.rewards(game))
+        rewards, episodes = read_parquet(paths.rewards(game)), read_parquet(paths.episodes(game))
+        if players is not None:
+            rewards = said_by(rewards, episodes, players)
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
-        tables = (read_parquet(paths.turns(game)), read_parquet(paths.episodes(game)), rewards)
+        tables = (read_parquet(paths.turns(game)), episodes, rewards)
         frames.append(GameFrames(game, *(_only(table, kept) for table in tables)))
-    return frames
+    if players is None:
+        return frames
+    if frames and all(game.rewards.empty for game in frames):
+        raise AriaError(
+            f"policy.players: nobody of the kinds {', '.join(players)} took part in the "
+            f"{category} games: list the kind of player that collect used"
+        )
+    return [replace(game, rewards=without_reasked(game.rewards, game.episodes)) for game in frames]
 
 
 def _drawn(ids: np.ndarray, count: int | None, seed: int) -> np.ndarray:

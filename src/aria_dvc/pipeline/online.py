@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from aria_dvc.arena.sessions import Session
+import aria_dvc
+from aria_dvc.arena.journal import code_version, content_fingerprint
+from aria_dvc.arena.sessions import PACE, Session
 from aria_dvc.credit.aggregation import choose_k, chosen_labels, credit_table
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.space import build_space, distinct_points
-from aria_dvc.params import Params
+from aria_dvc.learning.checkpoints import folder_hash
+from aria_dvc.params import ENDPOINT, IN_PROCESS, Params
 from aria_dvc.records.names import PLAYABLE
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from aria_dvc.params import Endpoint
     from aria_dvc.records.episodes import Episode
 
-IN_PROCESS = "in_process"
-ENDPOINT = "endpoint:"
+CREDITING = ("credit", "intentions", "pipeline/online.py")  # code beside what the games run
+SHOWN = 200  # characters of a server's complaint that are passed on
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class OnlineGames:
         online, games = self.params.policy.online, self._games
         params, spec = self.params, "policy"
         if online.rollouts != IN_PROCESS:
-            params = self._served(adapter, f"policy-{iteration}-{adapter.name}")
+            params = self.served(adapter)
             spec = online.rollouts
         counts = [
             online.games // len(games) + (i < online.games % len(games)) for i in range(len(games))
@@ -76,31 +81,23 @@ class OnlineGames:
             purpose=f"online {seed}",
         )
 
-    def _served(self, adapter: Path, model: str) -> Params:
-        """Have the vLLM server load `adapter` as `model`; the params that name that model.
+    def served(self, adapter: Path) -> Params:
+        """Have the vLLM server load `adapter` under a name of its own; the params that use it.
 
-        The server must run with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora and see
-        this machine's files.
+        The name follows from the weights, so what the server has loaded before is the same. It
+        must run with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora and see this
+        machine's files.
+
+        Raises:
+            AriaError: the server does not load the adapter.
         """
-        import httpx
-
         name = self.params.policy.online.rollouts.removeprefix(ENDPOINT)
         if name not in self.params.endpoints:
             raise AriaError(
                 f"policy.online.rollouts: no endpoint {name} under endpoints in params.yaml"
             )
-        endpoint = self.params.endpoints[name]
-        key = os.environ.get(endpoint.api_key_env or "", "")
-        try:
-            answer = httpx.post(
-                endpoint.base_url.rstrip("/") + "/load_lora_adapter",
-                json={"lora_name": model, "lora_path": str(adapter.resolve())},
-                headers={"Authorization": f"Bearer {key}"} if key else {},
-                timeout=endpoint.timeout_s,
-            )
-            problem = None if answer.is_success else f"HTTP {answer.status_code}"
-        except httpx.HTTPError as error:
-            problem = type(error).__name__
+        endpoint, model = self.params.endpoints[name], f"policy-{folder_hash(adapter)[:16]}"
+        problem = _load_adapter(endpoint, model, adapter)
         if problem:
             raise AriaError(
                 f"endpoint {name} ({endpoint.base_url}) did not load the adapter ({problem}): "
@@ -108,6 +105,23 @@ class OnlineGames:
             )
         fresh = endpoint.model_copy(update={"model": model})
         return self.params.model_copy(update={"endpoints": {**self.params.endpoints, name: fresh}})
+
+    def inputs(self) -> dict[str, Any]:
+        """Everything that decides how games come out and are credited, beside policy and seed."""
+        params, collect = self.params, self.params.collect
+        blocks = ("embed", "cluster", "select_k", "aggregate")
+        return {
+            "k": params.k,
+            "games": {game: collect.game(game).model_dump() for game in self._games},
+            "settings": collect.settings.model_dump(exclude=PACE | {"adapter"}),
+            "endpoints": {
+                name: endpoint.model_dump(include={"model", "options"})
+                for name, endpoint in params.endpoints.items()
+            },
+            "embedding": content_fingerprint(params.embed.source),
+            **{name: getattr(params, name).model_dump() for name in blocks},
+            "code": [code_version(), _crediting_code()],
+        }
 
     def aggregate(self, turns: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
         """The rewards table of every game's turns: embedded, clustered and credited anew."""
@@ -136,3 +150,35 @@ class OnlineGames:
         )
         labels = chosen_labels(turns, nested, selection)
         return credit_table(turns, vectors, labels, params.aggregate, params.seed)[0]
+
+
+def _load_adapter(endpoint: Endpoint, model: str, adapter: Path) -> str | None:
+    """Load `adapter` as `model`; what went wrong, or None."""
+    import httpx
+
+    key = os.environ.get(endpoint.api_key_env or "", "")
+    try:
+        answer = httpx.post(
+            endpoint.base_url.rstrip("/") + "/load_lora_adapter",
+            json={"lora_name": model, "lora_path": str(adapter.resolve())},
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=endpoint.timeout_s,
+        )
+    except httpx.HTTPError as error:
+        return type(error).__name__
+    said = " ".join(answer.text.split())
+    if answer.is_success or "already been loaded" in said:
+        return None
+    said = said.replace(key, "***") if key else said
+    return f"HTTP {answer.status_code} {said[:SHOWN]}".strip()
+
+
+def _crediting_code() -> str:
+    """Hash of the source of everything that credits games anew."""
+    root = Path(aria_dvc.__file__).parent
+    state = hashlib.sha256()
+    for name in CREDITING:
+        path = root / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            state.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+    return state.hexdigest()

@@ -27,7 +27,9 @@ def run_stage(main: Main) -> None:
         main(load_params(), sys.argv[1] if len(sys.argv) > 1 else "")
     except AriaError as error:
         _fail(str(error))
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
         _fail("out of memory: lower the sizes in params.yaml or use a larger machine")
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -38,6 +40,13 @@ def run_stage(main: Main) -> None:
 def _fail(message: str) -> None:
     print(f"error: {message}", file=sys.stderr, flush=True)
     raise SystemExit(1)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Lack of memory as Python and torch report it, told without importing torch."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return "allocate memory" in str(error)
 
 
 def _assert_own_code() -> None:

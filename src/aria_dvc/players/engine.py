@@ -120,23 +120,24 @@ class Engine:
 
         Raises:
             PlayerFailure: "context_full", the prompt and reply do not fit the model.
+            AriaError: they do not fit the cache.
         """
-        if len(prompt_ids) + sampling.max_new_tokens > self.longest:
+        length = len(prompt_ids) + sampling.max_new_tokens
+        asked = f"a prompt of {len(prompt_ids)} tokens and a reply of {sampling.max_new_tokens}"
+        if length > self.max_length:
             raise PlayerFailure(
-                "context_full",
-                f"a prompt of {len(prompt_ids)} tokens and a reply of {sampling.max_new_tokens} "
-                f"exceed the {self.longest} tokens that fit",
+                "context_full", f"{asked} exceed the model's context of {self.max_length}"
+            )
+        if length > self.seating.max_cells:
+            raise AriaError(
+                f"{asked} exceed the {self.seating.max_cells} tokens that the cache holds: "
+                "raise settings.cache_gib or lower settings.max_new_tokens in params.yaml"
             )
         future: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Row(seat, prompt_ids, sampling, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
         return await future
-
-    @property
-    def longest(self) -> int:
-        """Tokens of prompt and reply that one dialogue may have."""
-        return int(min(self.max_length, self.seating.max_cells))
 
     def finished(self, episode_id: str) -> None:
         """Free the slots of an episode that is over (their contents stay for shared prefixes)."""

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from aria_dvc.chat import Message, Renderer
+from aria_dvc.chat import Message, Renderer, view
 from aria_dvc.errors import AriaError
 from aria_dvc.params import PlaySettings
-from aria_dvc.players.base import Reply, Request
+from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.sampling import Sampling
 
@@ -61,7 +61,11 @@ class PolicyPlayer:
         )
         seat = (request.episode_id, request.role)
         prompt_ids = self.renderer.prompt_ids(request.messages)
-        generation = await self.engine.generate(seat, prompt_ids, sampling)
+        try:
+            generation = await self.engine.generate(seat, prompt_ids, sampling)
+        except PlayerFailure:
+            self._check_opening(request)
+            raise
         tokens = generation.token_ids
         return Reply(
             text=self.renderer.tokenizer.decode(tokens, skip_special_tokens=True).strip(),
@@ -70,6 +74,20 @@ class PolicyPlayer:
             token_ids=tokens if settings.record_logprobs else None,
             logprobs=generation.logprobs,
         )
+
+    def _check_opening(self, request: Request) -> None:
+        """Raise AriaError if the context is too short for a reply before anybody has spoken.
+
+        Then no dialogue can be played, which is no failure of the player.
+        """
+        opening = view([], request.role, request.match.system_prompt(request.role))
+        taken, reply = len(self.renderer.prompt_ids(opening)), self.settings.max_new_tokens
+        if taken + reply > self.engine.max_length:
+            raise AriaError(
+                f"the rules of the game ({taken} tokens) and a reply of {reply} exceed the "
+                f"context of {self.engine.max_length} of {self.model}: lower "
+                "settings.max_new_tokens in params.yaml, or use a model with a longer context"
+            )
 
     def finished(self, episode_id: str) -> None:
         self.engine.finished(episode_id)

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aria_dvc.errors import AriaError
-from aria_dvc.params import Endpoint, PlaySettings, did_you_mean
+from aria_dvc.params import PLAYERS, Endpoint, PlaySettings, did_you_mean
 from aria_dvc.players.base import Player
 
 if TYPE_CHECKING:
     from aria_dvc.players.policy import PolicyPlayer
-
-KINDS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
 
 
 @dataclass
@@ -21,10 +19,10 @@ class PlayerContext:
     """What players are made of. A player is made once a context, so that roles share a model.
 
     Args:
-        settings: sampling settings; `settings.adapter` is the adapter that `policy` wears.
+        settings: sampling settings.
         base_model: Hugging Face id or folder of the base model.
         endpoints: servers by name (params.endpoints).
-        adapter: overrides `settings.adapter`.
+        adapter: LoRA folder that `policy` wears, if any.
     """
 
     settings: PlaySettings
@@ -70,13 +68,13 @@ def make_player(spec: str, context: PlayerContext) -> Player:
         return scripted_player(name)
     if kind == "endpoint" and name:
         return _endpoint_player(spec, name, context)
-    raise AriaError(f"unknown player {spec}{did_you_mean(spec, KINDS)}")
+    raise AriaError(f"unknown player {spec}{did_you_mean(spec, PLAYERS)}")
 
 
 def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
     from aria_dvc.players.policy import PolicyPlayer, policy_player
 
-    adapter = (context.adapter or context.settings.adapter) if spec == "policy" else None
+    adapter = context.adapter if spec == "policy" else None
     twin = context._made.get("policy" if spec == "base" else "base")
     if isinstance(twin, PolicyPlayer) and adapter is None and twin.adapter is None:
         return twin.renamed(spec, context.settings.of(spec))

@@ -12,6 +12,7 @@ Every problem is an AriaError that names the file, the line (or list entry) and 
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,12 +35,16 @@ class _BadEntry(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """How one layout is recognised (keys that an entry has) and turned into an episode."""
+    """How one layout is recognised (keys that an entry has) and turned into an episode.
+
+    read: the episode without its rewards. rewards: those of the roles that have one.
+    """
 
     name: str
     keys: frozenset[str]
     game: str | None
     read: Callable[[dict[str, Any]], Episode]
+    rewards: Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def read_log(path: str | Path, game: str | None = None, need_rewards: bool = True) -> list[Episode]:
@@ -48,12 +53,13 @@ def read_log(path: str | Path, game: str | None = None, need_rewards: bool = Tru
     Args:
         path: JSON lines, or one JSON list.
         game: the game's name for the episodes; default what the layout or the entry says.
-        need_rewards: False accepts entries without outcome (to score unseen dialogues).
+        need_rewards: False leaves out the rewards of an entry where they are absent or odd (to
+            score unseen dialogues).
 
     Raises:
         AriaError: unreadable file, broken or non-UTF-8 JSON, unknown layout, missing keys, lists
-            of different lengths, an empty game, a reward outside [0, 1], NaN or ragged
-            embeddings, a duplicate id.
+            of different lengths, an empty game, no action, a reward outside [0, 1], NaN or
+            ragged embeddings, a duplicate id.
     """
     path = Path(path)
     episodes: list[Episode] = []
@@ -63,7 +69,8 @@ def read_log(path: str | Path, game: str | None = None, need_rewards: bool = Tru
         try:
             episode = layout.read(entry)
             _complete(episode, entry, game or layout.game, number)
-            _check(episode, need_rewards)
+            _check_texts(episode)
+            episode.rewards = _rewards(episode, layout.rewards, entry, need_rewards)
             _check_vectors(episode, _width(episodes[0] if episodes else episode))
         except _BadEntry as problem:
             raise AriaError(f"{where}: {problem}") from None
@@ -93,6 +100,8 @@ def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(where, object) for every entry of a JSON list or of JSON lines (read line by line)."""
     try:
         with path.open("rb") as file:
+            if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+                file.seek(0)
             if _first_byte(file) == b"[":
                 for index, entry in enumerate(_parse(file.read(), str(path)), start=1):
                     yield _an_object(entry, f"{path}: entry {index}")
@@ -106,11 +115,12 @@ def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _first_byte(file: BinaryIO) -> bytes:
-    """The first byte that is not white space; the file is rewound."""
+    """The next byte that is not white space; the file is put back to where it was."""
+    start = file.tell()
     byte = file.read(1)
     while byte.isspace():
         byte = file.read(1)
-    file.seek(0)
+    file.seek(start)
     return byte
 
 
@@ -155,7 +165,7 @@ def _complete(episode: Episode, entry: dict[str, Any], game: str | None, number:
         episode.info.update(entry["info"])
 
 
-def _check(episode: Episode, need_rewards: bool) -> None:
+def _check_texts(episode: Episode) -> None:
     if not episode.utterances:
         raise _BadEntry("empty game: a dialogue needs at least one utterance; remove the entry")
     for position, utterance in enumerate(episode.utterances):
@@ -164,20 +174,41 @@ def _check(episode: Episode, need_rewards: bool) -> None:
                 f"utterance {position} ({utterance.role}) has no text: "
                 "give a non-empty string or remove the entry"
             )
-    bounded = episode.info.get("reward_rule") != "utility"
-    for role, reward in episode.rewards.items():
-        _check_reward(role, reward, bounded)
-    if need_rewards and not episode.rewards:
-        raise _BadEntry("no reward: give a final reward for at least one role")
+
+
+def _rewards(
+    episode: Episode,
+    read: Callable[[dict[str, Any]], dict[str, Any]],
+    entry: dict[str, Any],
+    needed: bool,
+) -> dict[str, float]:
+    """The checked final rewards of an entry; none instead of odd ones unless they are needed."""
+    try:
+        rewards = read(entry)
+        bounded = episode.info.get("reward_rule") != "utility"
+        for role, reward in rewards.items():
+            _check_reward(role, reward, bounded)
+        if not rewards:
+            raise _BadEntry("no reward: give a final reward for at least one role")
+        if not rewards.keys() & {utterance.role for utterance in episode.utterances}:
+            raise _BadEntry("no action: a role with a reward must say something")
+    except _BadEntry:
+        if needed:
+            raise
+        return {}
+    return rewards
 
 
 def _check_reward(role: str, reward: Any, bounded: bool) -> None:
     """Final rewards lie in [0, 1]; only a utility recorded as such may be any finite number."""
-    number = isinstance(reward, int | float) and not isinstance(reward, bool)
-    if not number or not math.isfinite(reward):
+    if not _is_number(reward) or not math.isfinite(reward):
         raise _BadEntry(f"reward of {role} is {reward!r}: a finite number is needed")
     if bounded and not 0.0 <= reward <= 1.0:
         raise _BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_vectors(episode: Episode, width: int) -> None:
@@ -247,13 +278,16 @@ def _read_adversarial(entry: dict[str, Any]) -> Episode:
             placed[position] = utterance
     if sorted(placed) != list(range(len(placed))):
         raise _BadEntry("alice_ids and bob_ids must together count 0, 1, 2, ... without gaps")
-    rewards = {r: entry[f"{r}_reward"] for r in ROLE_NAMES if entry.get(f"{r}_reward") is not None}
     prompts = {
         role: entry[key]
         for role, key in (("alice", "player_1_system_prompt"), ("bob", "player_2_system_prompt"))
         if isinstance(entry.get(key), str)
     }
-    return Episode("", "", [placed[i] for i in sorted(placed)], rewards, prompts)
+    return Episode("", "", [placed[i] for i in sorted(placed)], {}, prompts)
+
+
+def _adversarial_rewards(entry: dict[str, Any]) -> dict[str, Any]:
+    return {r: entry[f"{r}_reward"] for r in ROLE_NAMES if entry.get(f"{r}_reward") is not None}
 
 
 def _read_single(entry: dict[str, Any]) -> Episode:
@@ -267,18 +301,18 @@ def _read_single(entry: dict[str, Any]) -> Episode:
         )
     said = [u for pair in zip(actions, answers, strict=False) for u in pair]
     said += actions[len(answers) :]
-    rewards = {}
-    if entry.get("reward") is not None:
-        rewards["agent"] = _shifted(entry["reward"])
     prompt = entry.get("system_prompt")
-    return Episode("", "", said, rewards, {"agent": prompt} if isinstance(prompt, str) else {})
+    return Episode("", "", said, {}, {"agent": prompt} if isinstance(prompt, str) else {})
 
 
-def _shifted(reward: Any) -> Any:
+def _single_rewards(entry: dict[str, Any]) -> dict[str, Any]:
     """Published final rewards run from -1 (failure) to 0 (success); R runs from 0 to 1."""
-    if not isinstance(reward, int | float) or not -1 <= reward <= 0:
+    reward = entry.get("reward")
+    if reward is None:
+        return {}
+    if not _is_number(reward) or not -1 <= reward <= 0:
         raise _BadEntry(f"reward is {reward!r}: this layout has a number between -1 and 0")
-    return float(reward) + 1.0
+    return {"agent": float(reward) + 1.0}
 
 
 def _read_messages(entry: dict[str, Any]) -> Episode:
@@ -290,14 +324,22 @@ def _read_messages(entry: dict[str, Any]) -> Episode:
             continue
         vector = _vector(message.get("embedding"), f"messages[{index}]")
         said.append(Utterance(str(message["role"]), message["content"], vector))
+    prompts = entry.get("system_prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(p, str) for p in prompts.values()):
+        raise _BadEntry("system_prompts must map roles to texts")
+    return Episode("", "", said, {}, prompts)
+
+
+def _message_rewards(entry: dict[str, Any]) -> dict[str, Any]:
     rewards = entry.get("rewards") or {}
     if not isinstance(rewards, dict):
         raise _BadEntry("rewards must map every acting role to a number")
-    unheard = set(rewards) - {utterance.role for utterance in said}
-    if said and unheard:
+    rewards = {role: reward for role, reward in rewards.items() if reward is not None}
+    said = [str(message["role"]) for message in entry["messages"] if message["role"] != "system"]
+    unheard = rewards.keys() - set(said)
+    if unheard:
         raise _BadEntry(f"rewards names {', '.join(sorted(unheard))}, who says nothing")
-    prompts = entry.get("system_prompts") or {}
-    return Episode("", "", said, dict(rewards), dict(prompts))
+    return rewards
 
 
 def _read_city(entry: dict[str, Any]) -> Episode:
@@ -309,26 +351,47 @@ def _read_city(entry: dict[str, Any]) -> Episode:
         said.append(Utterance("agent", (question + mark).strip()))
         if answer.strip():
             said.append(Utterance("oracle", answer.strip()))
-    rewards = {"agent": 1.0 if entry["done"] else 0.0} if entry.get("done") is not None else {}
-    return Episode("", "", said, rewards, {}, {"config": {"target": entry.get("word")}})
+    return Episode("", "", said, {}, {}, {"config": {"target": entry.get("word")}})
+
+
+def _city_rewards(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"agent": 1.0 if entry["done"] else 0.0} if entry.get("done") is not None else {}
 
 
 def _read_casino(entry: dict[str, Any]) -> Episode:
+    roles = _casino_roles(entry)
+    said = []
+    for index, line in enumerate(_list(entry, "chat_logs")):
+        role = roles.get(str(line.get("id"))) if isinstance(line, dict) else None
+        if role is None:
+            raise _BadEntry(f"chat_logs[{index}] needs the id of one of the participants")
+        said.append(Utterance(role, line.get("text") or ""))
+    return Episode("", "", said, {})
+
+
+def _casino_roles(entry: dict[str, Any]) -> dict[str, str]:
     people = entry["participant_info"]
     if not isinstance(people, dict) or len(people) != 2:
         raise _BadEntry("participant_info must describe two people")
-    roles = dict(zip(sorted(people), ROLE_NAMES, strict=True))
-    said = []
-    for index, line in enumerate(_list(entry, "chat_logs")):
-        if not isinstance(line, dict) or line.get("id") not in roles:
-            raise _BadEntry(f"chat_logs[{index}] needs the id of one of the participants")
-        said.append(Utterance(roles[line["id"]], line.get("text") or ""))
+    return dict(zip(sorted(people), ROLE_NAMES, strict=True))
+
+
+def _casino_rewards(entry: dict[str, Any]) -> dict[str, Any]:
     rewards = {}
-    for person, role in roles.items():
-        points = (people[person].get("outcomes") or {}).get("points_scored")
+    for person, role in _casino_roles(entry).items():
+        points = _points(entry["participant_info"][person])
+        if points is not None and not _is_number(points):
+            raise _BadEntry(f"points_scored of {person} is {points!r}: a number is needed")
         if points is not None:
             rewards[role] = points / CASINO_MAX_POINTS
-    return Episode("", "", said, rewards)
+    return rewards
+
+
+def _points(person: Any) -> Any:
+    outcomes = (person.get("outcomes") or {}) if isinstance(person, dict) else None
+    if not isinstance(outcomes, dict):
+        raise _BadEntry("participant_info needs outcomes: {points_scored: number} for each person")
+    return outcomes.get("points_scored")
 
 
 LAYOUTS = (
@@ -337,9 +400,22 @@ LAYOUTS = (
         frozenset({"alice_actions", "bob_actions", "alice_ids", "bob_ids"}),
         None,
         _read_adversarial,
+        _adversarial_rewards,
     ),
-    Layout("messages", frozenset({"messages"}), None, _read_messages),
-    Layout("guess_my_city", frozenset({"conversation", "word"}), "guess_my_city", _read_city),
-    Layout("casino", frozenset({"chat_logs", "participant_info"}), "casino", _read_casino),
-    Layout("published_single", frozenset({"actions"}), None, _read_single),
+    Layout("messages", frozenset({"messages"}), None, _read_messages, _message_rewards),
+    Layout(
+        "guess_my_city",
+        frozenset({"conversation", "word"}),
+        "guess_my_city",
+        _read_city,
+        _city_rewards,
+    ),
+    Layout(
+        "casino",
+        frozenset({"chat_logs", "participant_info"}),
+        "casino",
+        _read_casino,
+        _casino_rewards,
+    ),
+    Layout("published_single", frozenset({"actions"}), None, _read_single, _single_rewards),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.credit.aggregation import ALL, chosen_labels
+from aria_dvc.credit.aggregation import ALL, chosen_labels, largest_k
 from aria_dvc.files import read_json, read_parquet, write_csv, write_json
 from aria_dvc.intentions.space import clustered_rows, read_labels
 from aria_dvc.params import CATEGORIES, Params
@@ -36,7 +36,7 @@ def write_plots(params: Params, folder: Path) -> None:
     for game, curve in curves.items():
         selection = read_json(paths.selected_k(game))
         figures.save(
-            figures.k_curve(curve, selection["selected_k"], game), folder / f"k_curve_{game}.png"
+            figures.k_curve(curve, largest_k(selection), game), folder / f"k_curve_{game}.png"
         )
         figures.save(figures.sparsity(curve, game), folder / f"sparsity_{game}.png")
         rewards = read_parquet(paths.rewards(game))
@@ -53,7 +53,6 @@ def write_plots(params: Params, folder: Path) -> None:
 def _credit(game: str) -> dict[str, Any]:
     return credit_metrics(
         read_json(paths.selected_k(game)),
-        _curve(game),
         read_parquet(paths.rewards(game)),
         read_json(paths.credit_quality(game)),
     )
@@ -131,7 +130,7 @@ def _intention_map(params: Params, game: str, selection: dict[str, Any], folder:
     labels = chosen_labels(turns, read_labels(paths.labels(game)), selection)[rows]
     vectors = read_vectors(paths.embeddings(game))[rows]
     drawn, points = project(vectors, params.report.umap_points, params.seed)
-    title = f"{game}: {selection['selected_k']} intentions"
+    title = f"{game}: {largest_k(selection)} intentions"
     figures.save(
         figures.intention_map(points, labels[drawn], title), folder / f"intentions_{game}.png"
     )

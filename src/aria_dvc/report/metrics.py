@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from aria_dvc.credit.aggregation import largest_k
+from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.returns import variances
 from aria_dvc.report.intervals import paired_difference, rate
 
 if TYPE_CHECKING:
@@ -17,27 +18,29 @@ VARIANTS = ("vanilla", "aria")
 
 def credit_metrics(
     selection: dict[str, Any],
-    curve: pd.DataFrame,
     rewards: pd.DataFrame,
     quality: dict[str, Any],
 ) -> dict[str, Any]:
     """One game's intention space and credit.
 
+    selected_k: the largest of the roles' own numbers of intentions where they have some.
     reward_variance_before / after: variance over all actions of the discounted return and of the
     credit that replaces it (population variance; Lemma 4.1 bounds the second by the first for
     `aggregate.method: aria`).
     """
-    at_k = curve.loc[curve["k"] == selection["selected_k"]].iloc[0]
+    in_sample = make_method(quality["method"]).in_sample
+    returns, credit = rewards["return"].to_numpy(), rewards["reward"].to_numpy()
+    before, after = variances(returns, credit, in_sample)
     return {
-        "selected_k": selection["selected_k"],
+        "selected_k": largest_k(selection),
         "selection": selection,
         "episodes": int(rewards["episode_id"].nunique()),
         "turns": len(rewards),
         "cells": int(rewards["cell"].nunique()),
         "singleton_share": float((rewards["cell_size"] == 1).mean()),
-        "live_share": float(at_k["live_share"]),
-        "reward_variance_before": float(np.var(rewards["return"])),
-        "reward_variance_after": float(np.var(rewards["reward"])),
+        "live_share": float(rewards["live"].mean()),
+        "reward_variance_before": before,
+        "reward_variance_after": after,
         "credit_quality": quality,
     }
 

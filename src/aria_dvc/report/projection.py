@@ -16,14 +16,16 @@ def project(vectors: np.ndarray, max_points: int, seed: int) -> tuple[np.ndarray
 
     Returns:
         (m,) int64 indices of the drawn rows and their (m, 2) float32 positions. With fewer than
-        five distinct rows the positions are the first two coordinates, since UMAP needs
-        neighbours.
+        five distinct rows or a single dimension, too little for UMAP, the positions are the first
+        two coordinates (0 for one that is missing).
     """
     _, distinct = np.unique(vectors, axis=0, return_index=True)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(distinct)[:max_points])
-    if len(rows) < 5:
-        return rows, np.resize(vectors[rows], (len(rows), 2)).astype(np.float32)
+    if len(rows) < 5 or vectors.shape[1] < 2:
+        points = np.zeros((len(rows), 2), np.float32)
+        points[:, : vectors.shape[1]] = vectors[rows, :2]
+        return rows, points
     import umap
 
     with warnings.catch_warnings():

@@ -162,10 +162,14 @@ def fit_credit(method: CreditMethod, data: CreditData, folds: int = 5, seed: int
     """Credit of the very episodes that are fitted, (A,) float64; leaves `method` fitted on all.
 
     A method with `in_sample` reads it from its fit; any other is fitted on the other folds, so
-    that no turn sees the returns of its own episode.
+    that no turn sees the returns of its own episode. Of a single episode nothing can be held out:
+    there it is the mean return of the role.
     """
     if method.in_sample:
         return method.fit(data).credit(data)
+    if _episodes(data) < 2:
+        method.fit(data)
+        return by_role(role_means(data), data.role[data.actions])
     credit = out_of_fold(method, data, folds, seed)
     method.fit(data)
     return credit

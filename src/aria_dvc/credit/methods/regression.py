@@ -47,6 +47,7 @@ class RegressionCredit:
     in_sample = False
     uses_labels = False
     uses_embeddings = True
+    uses_words = True
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class RegressionCredit:
         self.shares_ = np.zeros(len(self.kernels))
         if data.episode.max() < 1:
             return self
-        self.describer_ = Describer().fit(data)
+        self.describer_ = Describer(self.uses_words).fit(data)
         actions = self.describer_.describe(data)
         landmarks = actions.take(spread_rows(actions.turn, self.landmarks))
         residual = data.targets - self.turn_index_.credit(data)

@@ -18,7 +18,8 @@ from aria_dvc.credit.methods.text import TextBlocks
 class Described:
     """A actions as unit vectors by view (see `features`), and their turn.
 
-    words: view -> (A, v) sparse TF-IDF. meaning: view -> (A, d) float64 mean embedding.
+    words: view -> (A, v) sparse TF-IDF, empty if words are not looked at.
+    meaning: view -> (A, d) float64 mean embedding.
     turn: (A,) own-turn index in units of its standard deviation over the fitted actions.
     growth: (A,) own-turn index in units of its mean.
     """
@@ -41,11 +42,17 @@ class Described:
 
 
 class Describer:
-    """Vocabulary, centre of the embeddings and scale of the turns, from the fitted episodes."""
+    """Vocabulary, centre of the embeddings and scale of the turns, from the fitted episodes.
+
+    words: False leaves out the bags of words.
+    """
+
+    def __init__(self, words: bool = True) -> None:
+        self.words = words
 
     def fit(self, data: CreditData) -> Self:
         turn = data.turn[data.actions]
-        self.text_ = TextBlocks().fit(data)
+        self.text_ = TextBlocks().fit(data) if self.words else None
         self.centre_ = data.embeddings.astype(np.float64).mean(axis=0)
         self.spread_ = float(turn.std()) or 1.0
         self.mean_ = float(turn.mean())
@@ -55,7 +62,7 @@ class Describer:
         views = views_of(data)
         vectors = data.embeddings - self.centre_
         return Described(
-            self.text_.blocks(data, views),
+            self.text_.blocks(data, views) if self.text_ else {},
             {view: unit_rows(mean_rows(getattr(views, view), vectors)) for view in VIEWS},
             views.turn / self.spread_,
             views.turn / self.mean_,

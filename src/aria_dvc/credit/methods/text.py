@@ -17,7 +17,8 @@ RARE = 3
 class TextBlocks:
     """TF-IDF over single words, fitted on the utterances of the training episodes.
 
-    min_df: words in fewer utterances are left out (1 for logs of under 200 utterances).
+    Words in fewer than RARE utterances are left out, unless the log is short (under 200
+    utterances) or has no others.
     """
 
     def fit(self, data: CreditData) -> Self:
@@ -26,7 +27,10 @@ class TextBlocks:
         self.vectorizer_ = TfidfVectorizer(
             sublinear_tf=True, token_pattern=WORDS, min_df=RARE if len(data) >= 200 else 1
         )
-        self.vectorizer_.fit(data.text)
+        try:
+            self.vectorizer_.fit(data.text)
+        except ValueError:  # every word is rare
+            self.vectorizer_.set_params(min_df=1).fit(data.text)
         return self
 
     def blocks(self, data: CreditData, views: Views) -> dict[str, sp.csr_matrix]:

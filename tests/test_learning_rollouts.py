@@ -1,0 +1,137 @@
+"""Rollouts for online training: who plays them, on which server, and what decides how they end."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import stages.policy
+from learning_tiny import LORA, tiny_model
+
+from aria_dvc.errors import AriaError
+from aria_dvc.learning.checkpoints import folder_hash
+from aria_dvc.learning.models import add_lora
+from aria_dvc.params import Endpoint, load_params
+from aria_dvc.pipeline.online import OnlineGames
+
+PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
+
+
+def changed(params=PARAMS, **blocks):
+    """`params` with fields of its blocks replaced: block={field: value}."""
+    update = {
+        name: getattr(params, name).model_copy(update=fields) for name, fields in blocks.items()
+    }
+    return params.model_copy(update=update)
+
+
+@pytest.fixture
+def server():
+    """A vLLM server's adapter routes; `secret` is quoted in its complaints."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            server.asked.append((self.path, body))
+            name = body["lora_name"]
+            status, text = 200, "Success"
+            if name in server.loaded:
+                status, text = 400, f"The lora adapter '{name}' has already been loaded."
+            if server.complaint:
+                status, text = 500, server.complaint
+            server.loaded.add(name)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server.asked, server.loaded, server.complaint = [], set(), ""
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def games(server):
+    endpoint = Endpoint(base_url=f"http://127.0.0.1:{server.server_port}/v1", model="base")
+    online = PARAMS.policy.online.model_copy(update={"rollouts": "endpoint:gpu"})
+    params = changed(policy={"online": online}).model_copy(update={"endpoints": {"gpu": endpoint}})
+    return OnlineGames(params, "adversarial", Path("base"))
+
+
+@pytest.fixture
+def adapter(tmp_path):
+    add_lora(tiny_model(), LORA, "policy").save_pretrained(tmp_path / "adapter")
+    return tmp_path / "adapter"
+
+
+def test_server_loads_an_adapter_under_the_name_of_its_weights(games, server, adapter):
+    name = f"policy-{folder_hash(adapter)[:16]}"
+    for _ in range(2):  # a resumed run asks for the same again
+        assert games.served(adapter).endpoints["gpu"].model == name
+    body = {"lora_name": name, "lora_path": str(adapter)}
+    assert server.asked == [("/v1/load_lora_adapter", body)] * 2
+
+
+def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, monkeypatch):
+    monkeypatch.setenv("GPU_KEY", "sesame")
+    endpoint = games.params.endpoints["gpu"].model_copy(update={"api_key_env": "GPU_KEY"})
+    params = games.params.model_copy(update={"endpoints": {"gpu": endpoint}})
+    server.complaint = "rank 64 is\ntoo high for sesame " + "x" * 300
+    with pytest.raises(AriaError, match=r"HTTP 500 rank 64 is too high for \*{3} x+\)") as caught:
+        OnlineGames(params, "adversarial", Path("base")).served(adapter)
+    assert "x" * 200 not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"aggregate": {"gamma": 0.5}},
+        {"embed": {"normalize": False}},
+        {"select_k": {"tau": 3}},
+        {"cluster": {"linkage": "average"}},
+    ],
+)
+def test_inputs_follow_how_games_are_credited(change):
+    assert inputs(changed(**change)) != inputs(PARAMS)
+
+
+def test_inputs_follow_how_games_are_played_but_not_how_fast(monkeypatch):
+    hot, slow = (
+        changed(collect={"settings": PARAMS.collect.settings.model_copy(update=update)})
+        for update in ({"temperature": 0.1}, {"in_flight": 1, "deadline_s": 1.0})
+    )
+    assert inputs(hot) != inputs(PARAMS) == inputs(slow)
+    endpoints = [Endpoint(base_url=url, model="m", options={"seed": n}) for url, n in URLS]
+    first, moved, other = (
+        inputs(PARAMS.model_copy(update={"endpoints": {"gpu": endpoint}})) for endpoint in endpoints
+    )
+    assert first == moved != other
+    before = inputs(PARAMS)
+    monkeypatch.setattr("aria_dvc.pipeline.online.CREDITING", ("credit",))
+    assert inputs(PARAMS) != before
+
+
+URLS = [("http://a", 1), ("http://b", 1), ("http://a", 2)]
+
+
+def inputs(params):
+    return OnlineGames(params, "adversarial", Path("base")).inputs()
+
+
+def test_only_a_category_with_playable_games_goes_online(monkeypatch):
+    went = []
+    monkeypatch.setattr("aria_dvc.learning.policy.train_policy", lambda *args, **kwargs: {})
+    monkeypatch.setattr(stages.policy, "go_online", lambda params, name, options: went.append(name))
+    online = PARAMS.policy.online.model_copy(update={"iterations": 1})
+    params = changed(policy={"online": online}).model_copy(
+        update={"games": ["bargaining", "single_agent_log"]}
+    )
+    for category in ("adversarial", "single_agent"):
+        stages.policy.train(params, category, [])
+    assert went == ["adversarial"]
