@@ -144,7 +144,7 @@ def test_all_episodes_end_at_thirty_percent_faults(tmp_path):
     server = FaultServer(rate=0.3, seed=4)
     with serve(server) as url:
         player = EndpointPlayer(
-            "x", endpoint(url, timeout_s=0.2, max_concurrency=32), play_settings()
+            "x", endpoint(url, timeout_s=0.5, max_concurrency=32), play_settings()
         )
         game, journal = CountingGame(), Journal({}, tmp_path)
         settings = play_settings(in_flight=32)
@@ -195,7 +195,7 @@ from aria_dvc.params import Endpoint
 from aria_dvc.players.endpoint import EndpointPlayer
 folder, url = sys.argv[1:]
 game = CountingGame()
-server = Endpoint(base_url=url, model="m", timeout_s=0.2, api_key_env="ARIA_TEST_KEY")
+server = Endpoint(base_url=url, model="m", timeout_s=0.5, api_key_env="ARIA_TEST_KEY")
 player = EndpointPlayer("x", server, play_settings())
 episodes = collect_episodes(game, assign(game, 60, 0), both(player), play_settings(),
                             journal=Journal({}, folder))
