@@ -85,7 +85,8 @@ def data_of(dialogues: Dialogues, args: argparse.Namespace) -> CreditData:
 
 def targets_of(path: Path, data: CreditData) -> np.ndarray | None:
     """(n,) code of the game's target of each utterance; None if the log names none."""
-    targets = [episode.info.get("config", {}).get("target") for episode in read_log(path)]
+    configs = [episode.info.get("config") for episode in read_log(path)]
+    targets = [config.get("target") if isinstance(config, dict) else None for config in configs]
     if None in targets:
         return None
     return np.unique(targets, return_inverse=True)[1][data.episode]

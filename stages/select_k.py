@@ -17,8 +17,8 @@ def main(params: Params, game: str) -> None:
         distinct_points(read_parquet(paths.tree(game))["height"].to_numpy()),
         game,
         params.select_k,
+        params.aggregate,
         k=None if params.k == "auto" else params.k,
-        gamma=params.aggregate.gamma,
         seed=params.seed,
     )
     say_if_capped(selection, game)

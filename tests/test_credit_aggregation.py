@@ -47,8 +47,9 @@ def log(*dialogues: tuple[str, float]) -> tuple[pd.DataFrame, np.ndarray]:
 
 def run(turns, vectors, k, game="twenty_questions", select=SELECT, aggregate=ARIA):
     tree, nested = build_space(turns, vectors, game, CLUSTER)
+    distinct = distinct_points(tree[:, 2])
     selection, curve = choose_k(
-        turns, vectors, nested, distinct_points(tree[:, 2]), game, select, k=k, gamma=0.5, seed=0
+        turns, vectors, nested, distinct, game, select, aggregate, k=k, seed=0
     )
     labels = chosen_labels(turns, nested, selection)
     return *credit_table(turns, vectors, labels, aggregate, seed=0), selection, curve

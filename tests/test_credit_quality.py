@@ -9,6 +9,7 @@ import pytest
 from tests.credit_dialogues import dialogues
 
 from aria_dvc.credit.k_quality import r2_by_k
+from aria_dvc.credit.methods.base import out_of_fold
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.quality import (
     calibration,
@@ -65,16 +66,40 @@ def test_quality_of_equal_returns_is_defined():
     assert quality["variance_ratio"] is None
 
 
-def test_r2_by_k_prefers_the_cut_that_shows_the_topic():
+@pytest.mark.parametrize("method", ["aria", "shrinkage"])
+def test_r2_by_k_prefers_the_cut_that_shows_the_topic(method):
     data = dialogues(80)
     coarse = np.where(data.role == "agent", 0, 1)
     rng = np.random.default_rng(0)
     columns = np.stack([coarse, data.labels, rng.integers(0, 100, len(data))], axis=1)
-    scores = r2_by_k(data, columns.astype(np.uint8))
+    scores = r2_by_k(data, columns.astype(np.uint8), method)[0]
     assert scores.argmax() == 1
-    assert scores[1] > 0.5
     fixed = replace(data, labels=data.labels * 0)
-    np.testing.assert_array_equal(scores, r2_by_k(fixed, columns))
+    np.testing.assert_array_equal(scores, r2_by_k(fixed, columns, method)[0])
+
+
+@pytest.mark.parametrize("folds", [2, 5])
+def test_r2_by_k_of_aria_is_that_of_its_credit_quality(folds):
+    data = dialogues(60)
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 4, (len(data), 6))
+    scores = r2_by_k(data, columns, folds=folds, seed=3)[0]
+    for column, score in zip(columns.T, scores, strict=True):
+        held = credit_quality(
+            lambda: make_method("aria"), replace(data, labels=column), folds, seed=3
+        )
+        assert score == pytest.approx(held["r2"]["method"], abs=1e-12)
+
+
+def test_r2_by_k_of_shrinkage_is_at_its_best_settings():
+    """Choosing them on the scored folds is slightly better than choosing them inside each."""
+    data = dialogues(60)
+    columns = np.random.default_rng(0).integers(0, 4, (len(data), 3))
+    columns[:, 1] = data.labels
+    for column, score in zip(columns.T, r2_by_k(data, columns, "shrinkage")[0], strict=True):
+        nested = out_of_fold(make_method("shrinkage"), replace(data, labels=column))
+        assert score == pytest.approx(r_squared(nested, data.targets), abs=0.03)
+        assert score >= r_squared(nested, data.targets) - 1e-9
 
 
 def test_r2_by_k_of_the_counted_actions_alone():
@@ -86,5 +111,6 @@ def test_r2_by_k_of_the_counted_actions_alone():
         returns=np.where(data.role == "agent", data.returns, rng.random(len(data))),
     )
     agent = both.role == "agent"
-    scores = [r2_by_k(both, data.labels[:, None], counted=mask)[0] for mask in (agent, ~agent)]
+    masks = np.stack([agent, ~agent])
+    scores = r2_by_k(both, data.labels[:, None], "shrinkage", counted=masks)[:, 0]
     assert scores[0] > 0.5 > 0.1 > scores[1]

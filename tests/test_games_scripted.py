@@ -15,11 +15,17 @@ from aria_dvc.games.dialogues import play_out, scripted_dialogues
 from aria_dvc.games.registry import get_game
 from aria_dvc.players import phrases
 from aria_dvc.players.base import PlayerFailure, Request
-from aria_dvc.players.scripted import ScriptedPlayer, embedded_oracle, scripted_player
+from aria_dvc.players.questioners import QUESTIONERS
+from aria_dvc.players.scripted import OWN, ScriptedPlayer, embedded_oracle, scripted_player
 from aria_dvc.players.strategies import STRATEGIES, Seat, equilibrium_share, winning_share
+from aria_dvc.records.names import STRATEGY_NAMES
 
 BARGAINING = get_game("bargaining")
 NEGOTIATION = get_game("negotiation")
+
+
+def test_every_strategy_can_be_named_in_params():
+    assert set(STRATEGY_NAMES) == {*STRATEGIES, *QUESTIONERS, OWN}
 
 
 def table(game, rule="win"):

@@ -88,6 +88,7 @@ def set_at(raw, path, value):
         ("collect.settings.sampling", {"polcy": {}}, "unknown player polcy (did you mean policy?)"),
         ("evaluate.settings.sampling", {"endpoint:x": {}}, "evaluate.settings.sampling: no endpoi"),
         ("evaluate.bargaining.opponents.bob", "scriptd:fair", "opponents.bob: unknown player"),
+        ("evaluate.bargaining.opponents.bob", "scripted:fiar", "unknown strategy fiar (did you"),
         ("evaluate.settings.adapter", "x", "evaluate.settings.adapter: evaluation plays the base"),
         ("embed.source", "endpoint:x", "embed.source: no endpoint x under endpoints (known: none)"),
     ],

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.names import LOG_ONLY, PLAYABLE, category_of, game_names
+from aria_dvc.records.names import LOG_ONLY, PLAYABLE, STRATEGY_NAMES, category_of, game_names
 
 Category = Literal["adversarial", "single_agent"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
@@ -359,7 +359,11 @@ class Params(Block):
             if name in self.endpoints:
                 return ""
             return f"no endpoint {name} under endpoints{did_you_mean(name, self.endpoints)}"
-        if spec in PLAYERS or (kind == "scripted" and name):
+        if kind == "scripted" and name:
+            if name in STRATEGY_NAMES:
+                return ""
+            return f"unknown strategy {name}{did_you_mean(name, STRATEGY_NAMES)}"
+        if spec in PLAYERS:
             return ""
         return f"unknown player {spec}{did_you_mean(spec, PLAYERS)}"
 

@@ -16,6 +16,7 @@ from aria_dvc.credit.quality import credit_quality
 from aria_dvc.credit.returns import discounted_returns
 from aria_dvc.credit.selection import Selection, curve_frame, labels_by_role, select_k
 from aria_dvc.intentions.cuts import NestedLabels
+from aria_dvc.intentions.distinct import find_distinct
 from aria_dvc.intentions.indices import index_curves
 from aria_dvc.intentions.space import clustered_rows, only, utterance_codes
 
@@ -72,12 +73,14 @@ def choose_k(
     distinct: int,
     game: str,
     params: SelectKParams,
+    credit: AggregateParams,
     *,
     k: int | None,
-    gamma: float,
     seed: int,
 ) -> tuple[dict[str, Any], pd.DataFrame]:
     """All curves, and the k that `params` (or the integer `k`) chooses.
+
+    credit: what the labels are for; the curve `r2` is that of its method.
 
     Returns:
         selection: `selected_k`, `method`, the runners-up of the other methods, and `per_role`
@@ -86,18 +89,22 @@ def choose_k(
     """
     import pandas as pd
 
-    log = log_of(turns, gamma, utterance_codes(turns, vectors, game))
-    cells = cell_curves(log, nested)
     rows = clustered_rows(turns, game)
-    clustered = only(nested, rows) if not rows.all() else nested
+    points, clustered = vectors, nested
+    if not rows.all():
+        points, clustered = vectors[rows], only(nested, rows)
+    same = find_distinct(points)
+    log = log_of(turns, credit.gamma, utterance_codes(turns, rows, same))
+    cells = cell_curves(log, nested)
     codes, names = role_codes(turns)
     acting = [code for code in np.unique(log.role).tolist() if params.per_role]
+    held_out = _held_out_r2(turns, nested, credit, seed, [names[code] for code in acting])
     curves, chosen = [], {}
-    for code in (None, *acting):
+    for code, r2 in zip((None, *acting), held_out, strict=True):
         mine = None if code is None else codes[rows] == code
-        indices = index_curves(vectors[rows], clustered, rows=mine)
+        indices = index_curves(points, clustered, rows=mine, distinct=same)
         role = ALL if code is None else names[code]
-        curve = curve_frame(indices, cells, code, _held_out_r2(turns, nested, gamma, seed, role))
+        curve = curve_frame(indices, cells, code, r2)
         chosen[role] = _record(
             select_k(
                 curve,
@@ -114,14 +121,19 @@ def choose_k(
 
 
 def _held_out_r2(
-    turns: pd.DataFrame, nested: NestedLabels, gamma: float, seed: int, role: str
+    turns: pd.DataFrame,
+    nested: NestedLabels,
+    credit: AggregateParams,
+    seed: int,
+    roles: list[str],
 ) -> np.ndarray:
-    """(J,) R2 on a role's (or ALL) actions of held-out episodes at each k; NaN for one episode."""
+    """(1 + roles, J) R2 on all held-out actions, and on each role's; NaN for one episode."""
     if turns["episode_id"].nunique() < 2:
-        return np.full(nested.ks.size, np.nan)
-    data = credit_data(turns, returns_of(turns, gamma))
-    counted = None if role == ALL else data.role[data.actions] == role
-    return r2_by_k(data, nested.labels, seed=seed, counted=counted)
+        return np.full((1 + len(roles), nested.ks.size), np.nan)
+    data = credit_data(turns, returns_of(turns, credit.gamma))
+    of = data.role[data.actions]
+    counted = np.stack([np.ones(len(of), bool), *(of == role for role in roles)])
+    return r2_by_k(data, nested.labels, credit.method, credit.folds, seed, counted)
 
 
 def _record(selection: Selection) -> dict[str, Any]:
@@ -173,7 +185,8 @@ def credit_table(
             credit of `aggregate.method`).
         quality: see credit/quality.py; only the number of episodes if there is a single one.
     """
-    codes = utterance_codes(turns, vectors, str(turns["game"].iloc[0]))
+    rows = clustered_rows(turns, str(turns["game"].iloc[0]))
+    codes = utterance_codes(turns, rows, find_distinct(vectors if rows.all() else vectors[rows]))
     log = log_of(turns, params.gamma, codes)
     cells = aggregate(log, labels)
     data = credit_data(turns, returns_of(turns, params.gamma), vectors, labels)

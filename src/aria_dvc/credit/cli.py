@@ -209,7 +209,7 @@ def labels_of(logs: list[Dialogues], args: argparse.Namespace) -> list[np.ndarra
     from aria_dvc.credit.aggregation import choose_k, chosen_labels, say_if_capped
     from aria_dvc.credit.labelling import unseen_labels
     from aria_dvc.intentions.space import build_space, distinct_points
-    from aria_dvc.params import ClusterParams, SelectKParams
+    from aria_dvc.params import AggregateParams, ClusterParams, SelectKParams
 
     first = logs[0]
     assert first.vectors is not None
@@ -224,8 +224,8 @@ def labels_of(logs: list[Dialogues], args: argparse.Namespace) -> list[np.ndarra
         distinct_points(tree[:, 2]),
         game,
         select,
+        AggregateParams(method=args.method, gamma=args.gamma, folds=args.folds),
         k=args.k,
-        gamma=args.gamma,
         seed=args.seed,
     )
     say_if_capped(selection, game)

@@ -1,61 +1,90 @@
-"""Held-out R2 of label cells at every k, for `select_k.method: cross_validated`."""
+"""R2 of the credit on held-out episodes at every k, for `select_k.method: cross_validated`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData, episode_folds
+from aria_dvc.credit.cells import history_nodes
+from aria_dvc.credit.methods.base import CreditData, episode_folds, out_of_fold
+from aria_dvc.credit.methods.constant import ConstantCredit
 from aria_dvc.credit.methods.contexts import Contexts
-from aria_dvc.credit.methods.shrinkage import cell_effects, turn_index_fits
+from aria_dvc.credit.methods.shrinkage import (
+    DEPTHS,
+    STRENGTHS,
+    held_out_errors,
+    turn_index_fits,
+)
 from aria_dvc.credit.returns import variance
 
-DEPTH = 2
-STRENGTH = 30.0
+Errors = Callable[[np.ndarray], np.ndarray]
 
 
 def r2_by_k(
     data: CreditData,
     labels: np.ndarray,
+    method: str = "aria",
     folds: int = 5,
     seed: int = 0,
-    strength: float = STRENGTH,
-    depth: int = DEPTH,
     counted: np.ndarray | None = None,
 ) -> np.ndarray:
-    """R2 on held-out episodes of the shrunken cell means of each column of labels.
+    """The R2 that `credit_quality` would report of `method` if k were another.
 
-    The estimator is `ShrinkageCredit` with fixed settings, so that all k are compared on equal
-    terms and the turn-index part, which no label changes, is fitted once a fold.
+    aria: exactly that. shrinkage: with the strength and depth that are best at each k. Methods
+    that look at no labels have one R2 for all k; for them it is that of shrinkage, which says how
+    much the labels tell about the returns.
 
     Args:
-        data: the log; its own labels are not used.
+        data: the log, at least two episodes; its own labels are not used.
         labels: (n, K) integers, one column a k.
-        counted: (A,) mask of the actions whose returns are to be predicted; None for all. All
-            are fitted.
+        method: `aggregate.method`.
+        counted: (M, A) masks of the actions whose returns are to be predicted (all are fitted);
+            None for a single mask of all.
 
     Returns:
-        (K,) float64; 0 everywhere if all counted returns are equal.
+        (M, K) float64; 0 where all counted returns are equal.
     """
-    fold = episode_folds(data.episode, folds, seed)
-    fits = list(turn_index_fits(data, fold, strength))
     if counted is None:
-        counted = np.ones(len(data.targets), bool)
-    total = variance(data.targets[counted]) * np.count_nonzero(counted)
-    scores = np.zeros(labels.shape[1])
-    if total == 0:
-        return scores
-    for column in range(labels.shape[1]):
-        levels = Contexts(depth).fit(replace(data, labels=labels[:, column].astype(np.int64)))
-        error = 0.0
-        for turn_index, weight in fits:
-            residual = data.targets - turn_index
-            effect = np.zeros(len(residual))
-            for level, effects in zip(
-                levels, cell_effects(levels, residual, strength, weight), strict=True
-            ):
-                effect[level.actions] = effects[level.cells]
-            error += float(((residual - effect)[(weight == 0) & counted] ** 2).sum())
-        scores[column] = 1.0 - error / total
-    return scores
+        counted = np.ones((1, len(data.targets)), bool)
+    prepare = _cell_mean_errors if method == "aria" else _shrinkage_errors
+    errors = prepare(data, counted, folds, seed)
+    squared = np.stack([errors(column.astype(np.int64)) for column in labels.T], axis=1)
+    total = np.array([[variance(data.targets[mask]) * mask.sum()] for mask in counted])
+    return np.where(total > 0, 1.0 - squared / np.where(total > 0, total, 1.0), 0.0)
+
+
+def _cell_mean_errors(data: CreditData, counted: np.ndarray, folds: int, seed: int) -> Errors:
+    """From labels to the (M,) squared errors of the cell means of the other folds' episodes."""
+    unseen = out_of_fold(ConstantCredit(), data, folds, seed)
+    position, actions, targets = data.position, data.actions, data.targets
+    names, role = np.unique(data.role[actions], return_inverse=True)
+    held = episode_folds(data.episode, folds, seed)[actions]
+
+    def errors(labels: np.ndarray) -> np.ndarray:
+        node = history_nodes(data.episode, position, labels)[actions]
+        cell = np.unique(node * len(names) + role, return_inverse=True)[1]
+        own = cell * folds + held
+        count = np.bincount(cell)[cell] - np.bincount(own)[own]
+        total = np.bincount(cell, targets)[cell] - np.bincount(own, targets)[own]
+        credit = np.where(count > 0, total / np.maximum(count, 1), unseen)
+        return counted @ (targets - credit) ** 2
+
+    return errors
+
+
+def _shrinkage_errors(data: CreditData, counted: np.ndarray, folds: int, seed: int) -> Errors:
+    """From labels to the (M,) squared errors of the history back-off at its best settings."""
+    fold = episode_folds(data.episode, folds, seed)
+    fits = [(s, list(turn_index_fits(data, fold, s))) for s in STRENGTHS]
+    weighed = np.concatenate([np.ones_like(counted[:1]), counted])
+
+    def errors(labels: np.ndarray) -> np.ndarray:
+        levels = Contexts(max(DEPTHS)).fit(replace(data, labels=labels))
+        found = held_out_errors(levels, data.targets, fits, DEPTHS, weighed).reshape(
+            -1, len(weighed)
+        )
+        return found[np.argmin(found[:, 0]), 1:]
+
+    return errors

@@ -13,7 +13,7 @@ import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.cuts import NestedLabels, cut_all, nested_labels, with_fixed_answers
-from aria_dvc.intentions.distinct import find_distinct
+from aria_dvc.intentions.distinct import Distinct
 from aria_dvc.intentions.linkage import linkage
 
 if TYPE_CHECKING:
@@ -40,13 +40,15 @@ def answer_kinds(texts: list[str]) -> np.ndarray:
     return np.array([{"yes": YES, "no": NO}.get(word, OTHER) for word in first])
 
 
-def utterance_codes(turns: pd.DataFrame, vectors: np.ndarray, game: str) -> np.ndarray:
-    """(n,) int64, equal for utterances that no cut tells apart: equal vectors, or equal answers."""
-    rows = clustered_rows(turns, game)
+def utterance_codes(turns: pd.DataFrame, clustered: np.ndarray, same: Distinct) -> np.ndarray:
+    """(n,) int64, equal for utterances that no cut tells apart: equal vectors, or equal answers.
+
+    clustered: (n,) bool as from `clustered_rows`. same: the distinct vectors of these rows.
+    """
     codes = np.empty(len(turns), np.int64)
-    codes[rows] = find_distinct(vectors if rows.all() else vectors[rows]).point
-    kinds = answer_kinds(turns["text"][~rows].tolist())
-    codes[~rows] = codes[rows].max(initial=-1) + 1 + kinds
+    codes[clustered] = same.point
+    kinds = answer_kinds(turns["text"][~clustered].tolist())
+    codes[~clustered] = len(same.first) + kinds
     return codes
 
 

@@ -144,8 +144,8 @@ class OnlineGames:
             distinct_points(tree[:, 2]),
             game,
             params.select_k,
+            params.aggregate,
             k=None if params.k == "auto" else params.k,
-            gamma=params.aggregate.gamma,
             seed=params.seed,
         )
         labels = chosen_labels(turns, nested, selection)

@@ -21,6 +21,7 @@ from aria_dvc.players import phrases
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.players.questioners import QUESTIONERS, oracle_answer
 from aria_dvc.players.strategies import STRATEGIES, Seat, Strategy
+from aria_dvc.records.names import STRATEGY_NAMES
 
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match
@@ -87,9 +88,8 @@ def scripted_player(strategy: str) -> Player:
     Raises:
         AriaError: there is none of that name.
     """
-    known = [*STRATEGIES, *QUESTIONERS, OWN]
-    if strategy not in known:
-        raise AriaError(f"unknown scripted strategy {strategy}{did_you_mean(strategy, known)}")
+    if strategy not in STRATEGY_NAMES:
+        raise AriaError(f"unknown strategy {strategy}{did_you_mean(strategy, STRATEGY_NAMES)}")
     return ScriptedPlayer(strategy)
 
 

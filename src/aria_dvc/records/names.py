@@ -1,4 +1,4 @@
-"""Names of games and their categories, known without importing any game."""
+"""Names of games, their categories and strategies, known without importing any game."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ PLAYABLE = {
 }
 # Dialogues of any kind that come as a log and belong to no game.
 LOG_ONLY = {"two_party_log": "adversarial", "single_agent_log": "single_agent"}
+# Strategies of scripted players (players/scripted.py).
+STRATEGY_NAMES = (
+    "conceding",
+    "hard",
+    "fair",
+    "best_response",
+    "mixed",
+    "narrowing",
+    "casual",
+    "own",
+)
 
 
 def game_names() -> list[str]:

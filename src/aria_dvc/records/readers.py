@@ -126,16 +126,14 @@ def _first_byte(file: BinaryIO) -> bytes:
 
 def _parse(raw: bytes, where: str) -> Any:
     try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        broken = f"broken JSON ({error.msg} at column {error.colno}): one JSON object a line"
+    try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise AriaError(f"{where}: not UTF-8 (byte {error.start}): save the log as UTF-8") from None
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise AriaError(
-            f"{where}: broken JSON ({error.msg} at column {error.colno}): one JSON object a line, "
-            "without NaN or Infinity"
-        ) from None
+    raise AriaError(f"{where}: {broken}, without NaN or Infinity")
 
 
 def _an_object(entry: Any, where: str) -> tuple[str, dict[str, Any]]:

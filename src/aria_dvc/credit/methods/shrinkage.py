@@ -11,7 +11,7 @@ Strength 0 gives the cell means of `aria`, an infinite strength the mean by role
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 WHOLE = 1_000_000
 DEPTHS = (0, 1, 2, 4, WHOLE)
+Fit = tuple[np.ndarray, np.ndarray]
 
 
 class ShrinkageCredit:
@@ -69,9 +70,9 @@ class ShrinkageCredit:
         if len(pairs) == 1 or data.episode.max() < 1:
             return pairs[-1]
         fold = episode_folds(data.episode, self.folds, self.seed)
-        errors = held_out_errors(data, levels, fold, self.strengths, self.depths)
-        best = int(np.argmin(errors))
-        return pairs[best]
+        fits = [(s, turn_index_fits(data, fold, s)) for s in self.strengths]
+        errors = held_out_errors(levels, data.targets, fits, self.depths)
+        return pairs[int(np.argmin(errors))]
 
 
 def cell_effects(
@@ -97,24 +98,30 @@ def cell_effects(
 
 
 def held_out_errors(
-    data: CreditData,
     levels: list[Level],
-    fold: np.ndarray,
-    strengths: Sequence[float],
+    targets: np.ndarray,
+    fits: Iterable[tuple[float, Iterable[Fit]]],
     depths: Sequence[int],
+    counted: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(strengths * depths,) mean squared error on held-out episodes, depths running fastest."""
-    errors = np.zeros((len(strengths), len(depths)))
-    for row, strength in enumerate(strengths):
-        for turn_index, weight in turn_index_fits(data, fold, strength):
-            residual = data.targets - turn_index
-            errors[row] += _fold_errors(levels, residual, strength, weight, depths)
-    return errors.ravel() / max(len(data.actions), 1)
+    """(strengths, depths, M) sums of squared errors on held-out episodes.
+
+    targets: (A,) returns. fits: the turn-index fits of each strength.
+    counted: (M, A) masks of the actions that are summed over; None for a single one of all.
+    """
+    counted = np.ones((1, len(targets)), bool) if counted is None else counted
+    return np.stack(
+        [
+            sum(
+                _fold_errors(levels, targets - turn_index, strength, weight, depths, counted)
+                for turn_index, weight in folds
+            )
+            for strength, folds in fits
+        ]
+    )
 
 
-def turn_index_fits(
-    data: CreditData, fold: np.ndarray, strength: float
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def turn_index_fits(data: CreditData, fold: np.ndarray, strength: float) -> Iterator[Fit]:
     """Per fold held out: (A,) turn-index credit fitted without it, (A,) 1 where not held out."""
     for held in np.unique(fold):
         fitted = TurnIndexCredit(strength).fit(data.where(fold != held))
@@ -127,15 +134,16 @@ def _fold_errors(
     strength: float,
     weight: np.ndarray,
     depths: Sequence[int],
+    counted: np.ndarray,
 ) -> np.ndarray:
-    """(depths,) sum of squared errors of the actions with weight 0."""
-    held = weight == 0
-    errors = np.full(len(depths), np.nan)
+    """(depths, M) sums of squared errors of the actions with weight 0."""
+    held = counted & (weight == 0)
+    errors = np.full((len(depths), len(counted)), np.nan)
     effect = np.zeros(len(residual))
     for number, effects in enumerate(cell_effects(levels, residual, strength, weight)):
         level = levels[number]
         effect[level.actions] = effects[level.cells]
         for index, depth in enumerate(depths):
             if depth == number or (number == len(levels) - 1 and depth > number):
-                errors[index] = ((residual - effect)[held] ** 2).sum()
+                errors[index] = held @ (residual - effect) ** 2
     return errors
