@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from aria_dvc.arena.collection import assign, collect_episodes, derived_seed, fr
 from aria_dvc.arena.journal import Journal, code_version, content_fingerprint
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
+from aria_dvc.memory import give_back_memory
 from aria_dvc.params import Params, PlaySettings
 from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
@@ -64,7 +64,7 @@ class Session:
                 title=title or f"{self.purpose} {self.game.name}",
             )
         finally:
-            gc.collect()  # models are full of reference cycles and would stay in memory for long
+            give_back_memory()
 
     def _players(self, params: Params) -> dict[str, Player]:
         context = PlayerContext(

@@ -25,6 +25,7 @@ from transformers import TrainerCallback
 from aria_dvc import chat
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, written_aside
+from aria_dvc.memory import give_back_memory
 
 CACHE = Path(".aria_cache")
 COMPLETE = "complete"
@@ -132,6 +133,8 @@ class MarkComplete(TrainerCallback):
 def training_errors(stage: str) -> Iterator[None]:
     """Turns what ends a training into one line; the last whole checkpoint stays.
 
+    The training's memory goes back to the system either way.
+
     Raises:
         AriaError: disk full, or out of memory.
     """
@@ -148,6 +151,8 @@ def training_errors(stage: str) -> Iterator[None]:
         if isinstance(error, RuntimeError) and "allocate memory" in str(error):
             raise AriaError(_out_of_memory(stage)) from None
         raise
+    finally:
+        give_back_memory()
 
 
 def _out_of_memory(stage: str) -> str:
