@@ -24,6 +24,7 @@ from aria_dvc.credit.methods.base import CreditData, credit_data
 from aria_dvc.credit.methods.registry import make_method, method_class, method_names
 from aria_dvc.credit.quality import credit_quality, r_squared
 from aria_dvc.files import written_aside
+from aria_dvc.params import AggregateParams
 from aria_dvc.records.readers import read_log
 
 COLUMNS = (
@@ -78,7 +79,8 @@ def parse() -> argparse.Namespace:
 
 
 def data_of(dialogues: Dialogues, args: argparse.Namespace) -> CreditData:
-    labels = labels_of([dialogues], args)[0]
+    credit = AggregateParams(method="aria", gamma=args.gamma, folds=args.folds)
+    labels = labels_of([dialogues], credit, args.k, args.seed)[0]
     returns = returns_of(dialogues.turns, args.gamma)
     return credit_data(dialogues.turns, returns, dialogues.vectors, labels)
 

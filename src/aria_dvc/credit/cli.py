@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from aria_dvc.credit.methods.base import CreditData
+    from aria_dvc.params import AggregateParams
 
 K_MAX, EXACT_LIMIT = 100, 100_000
 EMBEDDER, NO_GAME = "all-minilm-l6-v2", "dialogue"
@@ -160,13 +161,17 @@ def as_credit_data(
     """Arrays of both logs with what the method needs: vectors, and labels in one space."""
     from aria_dvc.credit.aggregation import returns_of
     from aria_dvc.credit.methods.base import credit_data
+    from aria_dvc.params import AggregateParams
 
     logs = [fitted] if scored is None else [fitted, scored]
     if scored is not None:
         find_actions(scored.turns, fitted.turns)
     if method.uses_embeddings or method.uses_labels:
         embed_where_needed(logs, args.embed or EMBEDDER)
-    labels = labels_of(logs, args) if method.uses_labels else [None] * len(logs)
+    labels: list[Any] = [None] * len(logs)
+    if method.uses_labels:
+        credit = AggregateParams(method=args.method, gamma=args.gamma, folds=args.folds)
+        labels = labels_of(logs, credit, args.k, args.seed)
     data = [
         credit_data(log.turns, returns_of(log.turns, args.gamma), log.vectors, labelled)
         for log, labelled in zip(logs, labels, strict=True)
@@ -204,12 +209,17 @@ def embed_where_needed(logs: list[Dialogues], source: str) -> None:
         log.vectors = embed_texts(log.turns["text"].tolist(), source)
 
 
-def labels_of(logs: list[Dialogues], args: argparse.Namespace) -> list[np.ndarray]:
-    """Intentions of the first log by clustering, of the second by the nearest cluster."""
+def labels_of(
+    logs: list[Dialogues], credit: AggregateParams, k: int | None, seed: int
+) -> list[np.ndarray]:
+    """Intentions of the first log by clustering, of the second by the nearest cluster.
+
+    credit: what the labels are for. k: how many; None for that of the best silhouette.
+    """
     from aria_dvc.credit.aggregation import choose_k, chosen_labels, say_if_capped
     from aria_dvc.credit.labelling import unseen_labels
     from aria_dvc.intentions.space import build_space, distinct_points
-    from aria_dvc.params import AggregateParams, ClusterParams, SelectKParams
+    from aria_dvc.params import ClusterParams, SelectKParams
 
     first = logs[0]
     assert first.vectors is not None
@@ -224,9 +234,9 @@ def labels_of(logs: list[Dialogues], args: argparse.Namespace) -> list[np.ndarra
         distinct_points(tree[:, 2]),
         game,
         select,
-        AggregateParams(method=args.method, gamma=args.gamma, folds=args.folds),
-        k=args.k,
-        seed=args.seed,
+        credit,
+        k=k,
+        seed=seed,
     )
     say_if_capped(selection, game)
     labels = [chosen_labels(first.turns, nested, selection)]
