@@ -30,9 +30,10 @@ class FaultServer:
         self.bodies: list[dict] = []
         self.headers: list[str] = []
         self.at_once = self.most_at_once = 0
-        self.complaint = "no"
+        self.complaint, self.retry_after = "no", 0.05
         self.started = time.monotonic()
         self.say = lambda body: "hello there"
+        self.always = lambda body: None  # the fault of a request that never succeeds
 
     async def handle(self, reader, writer) -> None:
         self.at_once += 1
@@ -54,6 +55,7 @@ class FaultServer:
             self.served["dead"] += 1
             return
         fault = self.draws.choice(self.faults) if self.draws.random() < self.rate else "ok"
+        fault = self.always(body) or fault
         self.served[fault] += 1
         self.bodies.append(body)
         self.headers.append(fields.get("authorization", ""))
@@ -64,7 +66,7 @@ class FaultServer:
         said = self.say(body)
         if fault in ("429", "500", "503", "401", "400"):
             message = self.headers[-1] if self.echo_key else self.complaint
-            extra = "Retry-After: 0.05\r\n" if fault == "429" else ""
+            extra = f"Retry-After: {self.retry_after}\r\n" if fault == "429" else ""
             await _send(writer, int(fault), json.dumps({"error": {"message": message}}), extra)
         elif fault == "hang":
             await asyncio.sleep(30)

@@ -12,6 +12,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.guess_my_city import REFUSAL, leaks
 from aria_dvc.games.registry import get_game
+from aria_dvc.games.twenty_questions import plurals
 from aria_dvc.oracles.city_data import cities
 from aria_dvc.oracles.object_data import objects
 from aria_dvc.oracles.text import fold
@@ -34,6 +35,8 @@ OBJECT_GUESSES = [
     "{}?",
     "Final guess: the {}",
     "You can hold it. Is it a {}?",
+    "Let me guess: a {}?",
+    "I'd guess it's a {}",
     "Based on your answers, is it perhaps a {}?",
 ]
 OBJECT_MISSES = [
@@ -74,8 +77,11 @@ CITY_GUESSES = [
     "17. Is your city {}?",
     "Based on the answers, I believe that the city is {}.",
     "You have a harbour. Is your city called {}?",
+    "Is {} your city?",
+    "Is your city's name {}?",
 ]
 CITY_MISSES = [
+    "Is {} big?",
     "Is your city near {}?",
     "Is it bigger than {}?",
     "Is your city north of {}?",
@@ -112,7 +118,8 @@ def test_every_object_is_won_by_its_spellings_only(item):
             for spelling in other.spellings:
                 assert not match.solved_by(f"Is it a {spelling}?"), (spelling, item.name)
     for word in {part for spelling in own for part in spelling.split()} - own:
-        assert not match.solved_by(f"Is it a {word}?") or f"{word}s" in own or word[:-1] in own
+        inflected = word in {form for name in own for form in plurals(name)} | {n[:-1] for n in own}
+        assert not match.solved_by(f"Is it a {word}?") or inflected
 
 
 @pytest.mark.parametrize("city", cities(), ids=lambda city: city.name)
@@ -275,6 +282,10 @@ def test_answers_never_name_the_city(city):
             "It is spelled " + "-".join(name.replace(" ", "")) + ".",
         ):
             assert leaks(text, city.name), text
+    if len(city.name) > 4:
+        assert leaks(f"I am a proud {city.name}er.", city.name)
+    assert leaks(f"{city.name[:2]}-{city.name[2:]}, of course.", city.name)
+    assert leaks("Это Москва", city.name), "no name is known in other scripts"
     assert not leaks("Yes, it is a large city by the sea, famous for its food.", city.name)
 
 

@@ -103,6 +103,23 @@ def test_what_would_fail_hours_later_is_refused_at_once(raw, path, value, expect
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("base_url", "ftp://h/v1"),
+        ("base_url", "nowhere"),
+        ("base_url", "http://user:sekret@h/v1"),
+        ("base_url", "http://h/v1?key=sekret"),
+        ("api_key_env", "sk-sekret-123"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_used_is_refused_without_showing_secrets(raw, key, value):
+    raw["endpoints"] = {"x": {"base_url": "http://h/v1", "model": "m", key: value}}
+    with pytest.raises(AriaError, match=rf"endpoints\.x\.{key}") as caught:
+        check_params(raw)
+    assert "sekret" not in str(caught.value)
+
+
 def test_what_is_not_used_is_not_refused(raw):
     set_at(raw, "policy.lora", None)
     set_at(raw, "policy.online.rollouts", "endpoint:x")

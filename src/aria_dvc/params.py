@@ -7,11 +7,21 @@ which YAML 1.1 readers take for a string.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -23,6 +33,8 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 PLAY = "play"
 IN_PROCESS = "in_process"
 ENDPOINT = "endpoint:"
+SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 PLAYERS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
 
 
@@ -44,6 +56,25 @@ class Endpoint(Block):
     timeout_s: float = Field(60.0, gt=0)
     deadline_s: float = Field(600.0, gt=0)
     options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise PydanticCustomError(SECRET, "must look like http://host:port/v1")
+        if parts.username or parts.password or parts.query:
+            hint = "carries credentials: name an environment variable in api_key_env instead"
+            raise PydanticCustomError(SECRET, hint)
+        return url
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_a_variable(cls, name: str | None) -> str | None:
+        if name is not None and not _VARIABLE.fullmatch(name):
+            hint = "must be the name of an environment variable in capitals, not the key itself"
+            raise PydanticCustomError(SECRET, hint)
+        return name
 
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -429,7 +460,7 @@ def _describe(item: Any) -> str:
         return f"{where}: unknown key{did_you_mean(item['loc'][-1], _siblings(item['loc']))}"
     if item["type"] == "value_error" and not where:
         return str(item["ctx"]["error"])
-    got = "" if item["type"] == "missing" else f" (got {item['input']!r})"
+    got = "" if item["type"] in ("missing", SECRET) else f" (got {item['input']!r})"
     return f"{where}: {item['msg'][0].lower() + item['msg'][1:]}{got}"
 
 

@@ -26,7 +26,7 @@ from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.records.episodes import Episode, Utterance
 
 # Failures of a player that belong to its play, not to the machinery.
-OWN_FAULTS = frozenset({"context_full"})
+OWN_FAULTS = frozenset({"context_full", "request_refused", "no_answer"})
 NOTHING_SAID = "(no reply)"
 
 

@@ -125,7 +125,7 @@ def _row(
         reward,
         own,
         other,
-        own is not None and not info["details"].get("deal", False),
+        own is not None and not info["failure"] and not info["details"].get("deal", False),
         info["reason"],
         failure["role"],
         failure["kind"],

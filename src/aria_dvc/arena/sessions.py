@@ -18,7 +18,7 @@ from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
 
 # Settings that change how fast games are played but not which games.
-PACE = {"in_flight", "deadline_s"}
+PACE = {"in_flight", "deadline_s", "cache_gib"}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -15,6 +16,7 @@ from aria_dvc.oracles.text import fold, strip_accents
 
 REFUSAL = "I cannot tell you the name of my city."
 MAX_ANSWER_CHARS = 300
+SHORT_NAME = 4
 
 _CITY = r"(?:city|hometown|home town|home city|home|town|place|answer)"
 _YOURS = (
@@ -22,7 +24,7 @@ _YOURS = (
     r"|you have in mind|(?:you are|youre) thinking of|in question)"
     r"| where you (?:are from|live|come from))*"
 )
-_IT = rf"(?:it|this|that|(?:the name of )?(?:the|your) {_CITY}{_YOURS})"
+_IT = rf"(?:it|this|that|(?:the name of )?(?:the|your) {_CITY}{_YOURS}|(?:the|your) citys name)"
 _SOFT = r"(?: (?:perhaps|maybe|possibly|actually|really|just|by any chance|probably|likely|most))*"
 _FROM = r"(?:from|in|living in|based in|thinking of|talking about)"
 _GRAMMAR = GuessGrammar(
@@ -31,9 +33,9 @@ _GRAMMAR = GuessGrammar(
         rf"|{_IT} (?:is|must be|could be)|its|(?:are|were) you {_FROM}"
         r"|(?:you are|youre|you must be) from"
         r"|do you (?:live in|come from|reside in)|my (?:\w+ )?guess is"
-        rf"|i (?:would |will )?(?:guess|think|believe|say)(?: that)?"
+        rf"|(?:i|id|i would|i will) (?:guess|think|believe|say)(?: that)?"
         rf"(?: (?:{_IT} is|its|(?:you are|youre) from))?)"
-        rf"{_SOFT}(?: (?:called|named|known as))?(?: the)?(?: city)?(?: of)?|the city(?: of)?"
+        rf"{_SOFT}(?: (?:called|named|known as))?(?: the)?(?: city)?(?: of)?|the city(?: of)?|is"
     )
 )
 
@@ -49,7 +51,8 @@ def _guesses(name: str) -> re.Pattern[str]:
     city = find_city(name)
     places = "|".join(sorted(map(re.escape, _places(city.name)), key=len, reverse=True))
     title = r"(?: the)? (?:capital|largest city)(?: city)?(?: and largest city)? (?:of|in)"
-    suffix = rf"(?: city)?(?:(?: in|{title})?(?: the)? (?:{places}))*"
+    yours = rf"(?: (?:the|your) {_CITY})?"
+    suffix = rf"(?: city)?(?:(?: in|{title})?(?: the)? (?:{places}))*{yours}"
     grammar = GuessGrammar(_GRAMMAR.lead, suffix)
     return grammar.pattern(city.names)
 
@@ -61,20 +64,29 @@ def _any_guess() -> re.Pattern[str]:
 
 @cache
 def _named(name: str) -> re.Pattern[str]:
-    spellings = sorted(find_city(name).names, key=len, reverse=True)
-    spaced = [re.escape(spelling).replace(r"\ ", " ?") for spelling in spellings]
-    return re.compile(rf"\b(?:{'|'.join(spaced)})(?:s|city)?\b")
+    """The city's names; its first one also as the beginning of a word, as in "Londoner"."""
+    city = find_city(name)
+    spellings = sorted(city.names, key=len, reverse=True)
+    either = "|".join(re.escape(spelling).replace(r"\ ", " ?") for spelling in spellings)
+    stem = re.escape(fold(city.name)).replace(r"\ ", " ?")
+    longer = rf"|{stem}\w*" if len(stem) > SHORT_NAME else ""
+    return re.compile(rf"\b(?:(?:{either})(?:s|city)?\b{longer})")
 
 
 def leaks(answer: str, name: str) -> bool:
-    """Whether an answer gives the city's name away, in one piece or letter by letter."""
-    folded = fold(answer)
+    """Whether an answer gives the city's name away: whole, hyphenated or letter by letter.
+
+    Letters of another script count as giving it away, since no name is known in them.
+    """
+    if any(char.isalpha() and "LATIN" not in unicodedata.name(char, "") for char in answer):
+        return True
     spelled = re.sub(
         r"\b(?:[a-z][\W_]+){2,}[a-z]\b",
         lambda match: re.sub(r"[\W_]", "", match[0]),
         strip_accents(answer),
     )
-    return bool(_named(name).search(folded) or _named(name).search(fold(spelled)))
+    readings = (answer, spelled, re.sub(r"(?<=\w)-(?=\w)", "", answer))
+    return any(_named(name).search(fold(reading)) for reading in readings)
 
 
 class GuessMyCityMatch(GuessingMatch):

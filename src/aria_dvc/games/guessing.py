@@ -109,8 +109,8 @@ _ASKS = re.compile(
 )
 _FILLER = (
     r"(?:based on (?:\w+ ){1,8}?)?"
-    r"(?:(?:ok|okay|so|well|then|now|hmm|alright|great|and|please|(?:my )?(?:final |last )?"
-    r"(?:guess|answer)|(?:next |final )?question|q|\d{1,2}) )*"
+    r"(?:(?:let me guess|ok|okay|so|well|then|now|hmm|alright|great|and|please"
+    r"|(?:my )?(?:final |last )?(?:guess|answer)|(?:next |final )?question|q|\d{1,2}) )*"
 )
 _TAIL = (
     r"(?: (?:then|right|correct|by any chance|maybe|perhaps|please|or not|yes or no"

@@ -26,7 +26,8 @@ _GRAMMAR = GuessGrammar(
         rf"(?:(?:is|are|was|were) {_IT}|(?:could|might|can|would|must|may) {_IT} be"
         rf"|{_IT} (?:is|are|must be|has to be|could be|might be)|its|theyre"
         r"|my (?:\w+ )?guess is|(?:are|were) you thinking (?:of|about)"
-        rf"|i (?:would |will )?(?:guess|think|believe|say)(?: that)?(?: (?:{_IT} (?:is|are)|its))?)"
+        r"|(?:i|id|i would|i will) (?:guess|think|believe|say)(?: that)?"
+        rf"(?: (?:{_IT} (?:is|are)|its))?)"
         rf"{_SOFT}(?: (?:called|named|known as))?(?: (?:a|an|the|some))?|a|an|the|some"
     )
 )
@@ -43,8 +44,16 @@ def _guesses(target: str | None) -> re.Pattern[str]:
     """Guesses of one target, or of any; plural forms count as the word."""
     chosen = objects() if target is None else [find_object(target)]
     spellings = {fold(spelling) for item in chosen for spelling in item.spellings}
-    plurals = {spelling + ending for spelling in spellings for ending in ("s", "es")}
-    return _GRAMMAR.pattern(spellings | plurals)
+    return _GRAMMAR.pattern(spellings | {form for one in spellings for form in plurals(one)})
+
+
+def plurals(word: str) -> list[str]:
+    """Spellings that are taken for the plural of a folded word."""
+    forms = [word + "s", word + "es"]
+    for ending, plural in (("y", "ies"), ("f", "ves"), ("fe", "ves")):
+        if word.endswith(ending):
+            forms.append(word.removesuffix(ending) + plural)
+    return forms
 
 
 class TwentyQuestionsMatch(GuessingMatch):

@@ -54,6 +54,7 @@ from aria_dvc.learning.trainer import (
     world,
 )
 from aria_dvc.params import IN_PROCESS
+from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.records.tables import episodes_table, turns_table
 
 if TYPE_CHECKING:
@@ -215,7 +216,8 @@ def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> None:
     mark = folder / "played.json"
     if mark.is_file() and read_json(mark) == version:
         return
-    episodes = task.rollout(policy, iteration, task.seed + 1_000_003 * (iteration + 1))
+    played = task.rollout(policy, iteration, task.seed + 1_000_003 * (iteration + 1))
+    episodes = without_broken_off(played)
     if not episodes:
         raise AriaError(f"online iteration {iteration}: no game was finished: see the players")
     for episode in episodes:

@@ -27,6 +27,8 @@ def run_stage(main: Main) -> None:
         main(load_params(), sys.argv[1] if len(sys.argv) > 1 else "")
     except AriaError as error:
         _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("interrupted: run again to go on from what is finished")
     except (MemoryError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import math
 import os
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import orjson
@@ -27,7 +27,9 @@ from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.oracle import answers, one_question
 
 PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
+FIRST_ANSWER_S = 5
 EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silence
+LEAST_KEY = 8  # shorter ones are dummies for servers that want any; their letters are in every text
 SHOWN = 200  # characters of a server's complaint that are passed on
 _PAUSE = wait_random_exponential(multiplier=0.25, max=10.0)
 
@@ -53,17 +55,18 @@ class EndpointPlayer:
         self.endpoint = endpoint
         self.settings = settings
         self.deadline_s = min(endpoint.deadline_s, settings.deadline_s)
-        self.url = _chat_url(name, endpoint.base_url)
+        self.url = endpoint.base_url.rstrip("/") + "/chat/completions"
         self._key = _key(name, endpoint.api_key_env)
         self._client: httpx.AsyncClient | None = None
         self._room: asyncio.Semaphore | None = None
+        self._answered = -math.inf  # when the server last answered anything
 
     async def reply(self, request: Request) -> Reply:
         async with self._open_room():
             started = time.monotonic()
             retrying = AsyncRetrying(
                 retry=retry_if_exception_type(Fault),
-                wait=_pause,
+                wait=self._pause,
                 stop=stop_before_delay(self.deadline_s),
                 reraise=True,
             )
@@ -79,7 +82,9 @@ class EndpointPlayer:
                             raise Fault("an empty message")
                         return reply
             except Fault as fault:
-                raise PlayerFailure("endpoint_unreachable", self._gave_up(fault)) from None
+                # A server that answers others has a problem with this request, not with itself.
+                kind = "no_answer" if self._answered > started else "endpoint_unreachable"
+                raise PlayerFailure(kind, self._gave_up(fault)) from None
         raise AssertionError("a retry loop returns or raises")
 
     def finished(self, episode_id: str) -> None:
@@ -112,10 +117,14 @@ class EndpointPlayer:
             raise Fault(f"no whole answer within {limit:.3g} s") from None
         except httpx.HTTPError as error:
             raise Fault(self._blot(f"{type(error).__name__} {error}")) from None
+        if response.status_code in (400, 422):
+            await self._first_answer()
         if response.status_code != 200:
             self._complain(response)
         reply = _read(response.content)
-        return Reply(self._blot(reply.text), reply.prompt_tokens, reply.completion_tokens)
+        self._answered = time.monotonic()
+        text = self._blot(reply.text) if len(self._key) >= LEAST_KEY else reply.text
+        return Reply(text, reply.prompt_tokens, reply.completion_tokens)
 
     def _body(self, request: Request, number: int) -> dict[str, Any]:
         settings, messages, heat = self.settings, request.messages, self.settings.temperature
@@ -132,6 +141,13 @@ class EndpointPlayer:
         }
         return {key: value for key, value in body.items() if value is not None}
 
+    async def _first_answer(self) -> None:
+        """Wait a little for any answer: it tells a refused request from a refused player."""
+        for _ in range(FIRST_ANSWER_S * 10):
+            if self._answered > -math.inf:
+                return
+            await asyncio.sleep(0.1)
+
     def _complain(self, response: httpx.Response) -> None:
         """Raise what an answer other than 200 means."""
         said = self._blot(" ".join(response.text[: 4 * SHOWN].split()))[:SHOWN]
@@ -140,6 +156,8 @@ class EndpointPlayer:
             raise Fault(what, _retry_after(response.headers.get("retry-after")))
         if response.status_code in (400, 413) and _too_long(said):
             raise PlayerFailure("context_full", f"{self.url}: {what}")
+        if response.status_code in (400, 422) and self._answered > -math.inf:
+            raise PlayerFailure("request_refused", f"{self.url}: {what}")
         raise PlayerFailure(
             "endpoint_refused",
             f"{self.url} refuses the request ({what}): check base_url, model, api_key_env and "
@@ -155,12 +173,17 @@ class EndpointPlayer:
     def _blot(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text
 
+    def _pause(self, state: RetryCallState) -> float:
+        """Seconds until the next attempt: what the server asks for, else exponential with jitter.
 
-def _pause(state: RetryCallState) -> float:
-    """Seconds until the next attempt: what the server asks for, else exponential with jitter."""
-    fault = state.outcome.exception() if state.outcome else None
-    asked = fault.retry_after if isinstance(fault, Fault) else None
-    return _PAUSE(state) if asked is None else asked + 0.1 * _PAUSE(state)
+        A longer pause than is left is cut, so that the server is asked again before giving up.
+        """
+        fault = state.outcome.exception() if state.outcome else None
+        asked = fault.retry_after if isinstance(fault, Fault) else None
+        if asked is None:
+            return _PAUSE(state)
+        left = self.deadline_s - (state.seconds_since_start or 0.0)
+        return min(asked + 0.1 * _PAUSE(state), 0.9 * left)
 
 
 def _retry_after(value: str | None) -> float | None:
@@ -168,7 +191,8 @@ def _retry_after(value: str | None) -> float | None:
     if value is None:
         return None
     try:
-        return max(float(value), 0.0)
+        seconds = float(value)
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:
@@ -195,18 +219,6 @@ def _read(content: bytes) -> Reply:
 def _too_long(complaint: str) -> bool:
     folded = complaint.lower()
     return "context" in folded and ("length" in folded or "token" in folded)
-
-
-def _chat_url(name: str, base_url: str) -> str:
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise AriaError(f"endpoints.{name}.base_url must look like http://host:port/v1")
-    if parts.username or parts.password or parts.query:
-        raise AriaError(
-            f"endpoints.{name}.base_url carries credentials: name an environment variable in "
-            "api_key_env instead"
-        )
-    return base_url.rstrip("/") + "/chat/completions"
 
 
 def _key(name: str, variable: str | None) -> str:

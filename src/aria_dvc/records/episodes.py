@@ -33,3 +33,16 @@ class Episode:
     rewards: dict[str, float]
     prompts: dict[str, str] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
+
+
+def without_broken_off(episodes: list[Episode]) -> list[Episode]:
+    """Leaves out episodes that somebody without a reward broke off, such as a model as oracle.
+
+    Their outcome says nothing about those who acted.
+    """
+    failures = [episode.info.get("failure") for episode in episodes]
+    return [
+        episode
+        for episode, failure in zip(episodes, failures, strict=True)
+        if not isinstance(failure, dict) or failure.get("role") in episode.rewards
+    ]

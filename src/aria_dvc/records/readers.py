@@ -353,7 +353,12 @@ def _read_city(entry: dict[str, Any]) -> Episode:
 
 
 def _city_rewards(entry: dict[str, Any]) -> dict[str, Any]:
-    return {"agent": 1.0 if entry["done"] else 0.0} if entry.get("done") is not None else {}
+    done = entry.get("done")
+    if done is None:
+        return {}
+    if done not in (True, False):
+        raise _BadEntry(f"done is {done!r}: true or false is needed")
+    return {"agent": float(done)}
 
 
 def _read_casino(entry: dict[str, Any]) -> Episode:
