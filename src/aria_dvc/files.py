@@ -75,8 +75,14 @@ def write_parquet(path: str | Path, table: pd.DataFrame | pa.Table) -> None:
 
     if not isinstance(table, pa.Table):
         table = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
+    # Vectors and other floats hardly repeat: a dictionary of them costs time and saves nothing.
+    repeating = [
+        field.name
+        for field in table.schema
+        if not (pa.types.is_floating(field.type) or pa.types.is_nested(field.type))
+    ]
     with written_aside(path) as aside:
-        pq.write_table(table, aside, compression="zstd")
+        pq.write_table(table, aside, compression="zstd", use_dictionary=repeating)
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:
