@@ -110,10 +110,14 @@ def test_worthless_and_unvalued_actions_are_not_computed():
     items = build_examples([dialogue_of(lines)], RENDERER, 4096).items
     key = [("bargaining", "e0", p) for p in (0, 2, 4)]
     ((example, values),) = with_values(items, {key[0]: 1.0, key[1]: 2.0, key[2]: 0.0})
-    assert example.keys == (key[0], key[1])
-    assert values.tolist() == [1.0, 2.0]
+    assert example.keys == tuple(key)
+    assert values.tolist() == [1.0, 2.0, 0.0]
     assert example.action[-1] == 1
+    assert len(example.action) == len(example.input_ids)
     ((_, kept),) = with_values(items, {key[0]: 1.0, key[2]: 0.0}, keep_zero=True)
     assert np.isnan(kept[1])
     assert kept[2] == 0.0
-    assert with_values(items, {key[0]: 0.0}) == []
+    ((silent, values),) = with_values(items, {key[0]: 0.0})
+    assert len(silent) == 0
+    assert values.tolist() == [0.0], "it still counts in its batch"
+    assert with_values(items, {}) == []

@@ -21,7 +21,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.learning.advantages import advantages, policy_weights
 from aria_dvc.learning.batches import global_batches
-from aria_dvc.learning.examples import frames_examples
+from aria_dvc.learning.examples import frames_examples, with_values
 from aria_dvc.learning.gradients import gradient_variances
 from aria_dvc.learning.models import add_lora, load_model, load_tokenizer
 from aria_dvc.learning.objective import policy_collate, selected_logits
@@ -243,6 +243,36 @@ def test_cloned_success_is_the_larger_share_of_money(game, trained):
     paid = replace(game, turns=game.turns.assign(reward=shares), rewards=only)
     weights = policy_weights([paid], policy_params(method="behaviour_cloning"))
     assert len(weights) == (len(only) if trained == "alice" else 0)
+
+
+@pytest.mark.parametrize("budget", [1 << 20, 500])
+def test_worthless_dialogues_change_no_step_and_cost_no_token(tmp_path, data, budget):
+    """Actions of value 0 count in the mean of their batch, computed or not."""
+    values = {
+        key: 0.0 if index % 3 else float(value)
+        for index, (example, list_) in enumerate(data)
+        for key, value in zip(example.keys, list_, strict=True)
+    }
+    curves, weights, tokens = [], [], []
+    for keep_zero in (False, True):
+        paired = with_values([example for example, _ in data], values, keep_zero)
+        make_deterministic(0)
+        model = add_lora(tiny_model(), LORA, "policy")
+        trainer = fit(
+            PolicyTrainer,
+            model,
+            paired,
+            global_batches(len(paired), 4, 2, seed=0),
+            policy_collate(TOKENIZER.pad_token_id, keep_zero=keep_zero),
+            tmp_path,
+            replace(SETTINGS, tokens_per_batch=budget, learning_rate=1e-3),
+        )
+        tokens.append(sum(len(example) for example, _ in paired))
+        curves.append([loss for _, loss in losses(trainer.state)])
+        weights.append(torch.cat([p.flatten() for p in model.parameters() if p.requires_grad]))
+    assert tokens[0] < tokens[1] / 2
+    np.testing.assert_allclose(curves[0], curves[1], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-3, atol=1e-5)
 
 
 def test_gradient_variance_scales_as_the_square_of_the_credit(data):

@@ -11,7 +11,7 @@ from aria_dvc.games.base import Config, Failure, Game, IllegalMove, Match, Outco
 from aria_dvc.games.parsing import cut, utterance
 
 ROLES = ("alice", "bob")
-_TAKE = re.compile(r"\b(?:i )?take (?P<stones>[0-9]+)\b", re.IGNORECASE)
+_TAKE = re.compile(r"(?:(?:well|fine), |then )?(?:i )?take ([0-9]+)\.?", re.IGNORECASE)
 
 
 class LastStoneMatch(Match):
@@ -38,8 +38,13 @@ class LastStoneMatch(Match):
         taken = self.left % 4 or rng.randint(1, min(3, self.left))
         return rng.choice(("I take {}.", "Well, I take {}.", "Then I take {}.")).format(taken)
 
+    def _mover(self) -> str:
+        if self.to_move is None:
+            raise ValueError("the match is over")
+        return self.to_move
+
     def play(self, text: str) -> None:
-        role = ROLES[len(self.lines) % 2]
+        role = self._mover()
         spoken = utterance(text, role)
         taken = self._read(spoken)
         self.lines.append((role, spoken))
@@ -48,16 +53,16 @@ class LastStoneMatch(Match):
             self._end(role, "last_stone")
 
     def _read(self, text: str) -> int:
-        found = {int(match["stones"]) for match in _TAKE.finditer(text)}
-        if len(found) != 1:
-            raise IllegalMove("unreadable", 'Say "I take N." once.')
-        stones = found.pop()
+        said = _TAKE.fullmatch(text)
+        if not said:
+            raise IllegalMove("unreadable", 'Say only "I take N."')
+        stones = int(said[1])
         if not 1 <= stones <= min(3, self.left):
             raise IllegalMove("wrong_number", f"Take 1 to {min(3, self.left)} stones.")
         return stones
 
     def forfeit(self, kind: str, text: str = "") -> None:
-        role = ROLES[len(self.lines) % 2]
+        role = self._mover()
         if cut(text):
             self.lines.append((role, cut(text)))
         self._end(ROLES[1 - ROLES.index(role)], "failure", Failure(role, kind))

@@ -30,12 +30,20 @@ _SPECIAL = re.compile(
 )
 _SPEAKERS = (
     r"alice|bob|john|oracle|agent|system|user|assistant|human|player ?[12]|moderator|judge|referee"
+    r"|buyer|seller|opponent|ai|model|narrator|developer|tool"
 )
 _FORGED = re.compile(
-    rf"\b(?:{_SPEAKERS})\b\*{{0,2}}\s{{0,3}}:(?!\s{{0,3}}[$€£]?\d)"
-    rf"|\[\s?(?:{_SPEAKERS})\s?\]|#{{2,}}\s{{0,3}}(?:{_SPEAKERS})\b",
+    rf"(?<![^\W_])(?:{_SPEAKERS})(?:['’]s \w+)?\s?(?:\([^()]{{0,40}}\))?[\W_]{{0,4}}?"
+    r":(?!\s{0,3}[$€£]?\d)"
+    rf"|\[\s?(?:{_SPEAKERS})\s?\]|#{{2,}}\s{{0,3}}(?:{_SPEAKERS})\b"
+    rf"|(?<!\bi )(?<!\bme )(?<!\byou )\(\s?(?:{_SPEAKERS})\s?\)\s?[^\W\d]"
+    r"|\[[^\w\[{]*[^\W\d]\w*\W+\w+\W+\w",
     re.IGNORECASE,
 )
+"""A speaker's label, whatever is around the name, or words in brackets, as our own hints are.
+
+"Alice: 55, Bob: 45" is an offer. Matched on the NFKC form, in which a small colon is a colon.
+"""
 
 
 def clean(text: str) -> str:
@@ -61,7 +69,9 @@ def cut(text: str, limit: int = MAX_CHARS) -> str:
 
 
 def _printable(line: str) -> str:
-    return "".join(" " if unicodedata.category(char)[0] == "C" else char for char in line)
+    """Format characters are invisible, so they go without a space; B<zero width>ob is Bob."""
+    kinds = ((char, unicodedata.category(char)) for char in line)
+    return "".join(" " if kind[0] == "C" else char for char, kind in kinds if kind != "Cf")
 
 
 def utterance(text: str, own_name: str, limit: int = MAX_CHARS) -> str:
@@ -70,13 +80,15 @@ def utterance(text: str, own_name: str, limit: int = MAX_CHARS) -> str:
     Raises:
         IllegalMove: empty, longer than `limit`, or it writes another speaker's turn.
     """
-    own = re.compile(rf"^\W{{0,2}}(?:{own_name}|assistant)\W{{0,2}}:\W{{0,2}}(?=[^\W\d])", re.I)
+    own = re.compile(
+        rf"^[\W_]{{0,2}}(?:{own_name}|assistant)[\W_]{{0,2}}:\W{{0,2}}(?=[^\W\d])", re.I
+    )
     cleaned = own.sub("", clean(text))
     if not any(char.isalnum() for char in cleaned):
         raise IllegalMove("empty", "Your message was empty. Say something.")
     if len(cleaned) > limit or len(text) > MAX_RAW_CHARS:
         raise IllegalMove("too_long", "Your message was too long. Use one or two short sentences.")
-    if _FORGED.search(cleaned):
+    if _FORGED.search(unicodedata.normalize("NFKC", cleaned)):
         raise IllegalMove("forged_turn", "Speak only for yourself, without any speaker's name.")
     return cleaned
 
@@ -104,10 +116,11 @@ _PLAIN = [
         (r"\b(?:how|what) about\b", "i propose"),
         (r"\bcounter[- ]?offer\b", "counteroffer"),
         (r"[–—]", " - "),
+        (r";", ", "),
         (r"\s+", " "),
     )
 ]
-_SENTENCE = re.compile(r"[^.!?;]*(?:[.!?;](?!\s|$)[^.!?;]*)*[.!?;]*")
+_SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]*")
 _SEGMENT = re.compile(
     r",(?!\d)\s*|(?<!>) - | - (?!<)| (?:but|however|so|because|instead|therefore|while) "
     r"| and (?=(?:i |we |would |will |like to |want to |now )*(?:propose|offer|suggest|counter)\b)"
@@ -135,10 +148,10 @@ def plain(text: str) -> str:
 
 
 def sentences(plain_text: str) -> list[Sentence]:
-    """Split plain text at full stops, exclamation and question marks and semicolons."""
+    """Split plain text at full stops, exclamation and question marks."""
     found = []
     for raw in _SENTENCE.findall(plain_text):
-        body = raw.strip().rstrip(".!?;").strip()
+        body = raw.strip().rstrip(".!?").strip()
         if body:
             found.append(Sentence(body, raw.rstrip().endswith("?")))
     return found

@@ -9,7 +9,7 @@ from typing import Any
 from aria_dvc.games import parsing
 from aria_dvc.games.alternating import Move, number_text
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.decisions import REFERENCE, Decisions, decisions, doubt
+from aria_dvc.games.decisions import REFERENCE, SPELLED, Decisions, decisions, doubt
 from aria_dvc.games.parsing import Amount, Sentence
 
 _CUE = re.compile(
@@ -47,11 +47,13 @@ def read(text: str, highest: Fraction, standing: Fraction | None) -> Move:
     if decided.outside and (decided.accept or prices):
         raise IllegalMove("contradiction", "Make one move: an offer, accept, or deal with John.")
     if decided.accept:
-        return _acceptance(parts, decided, amounts, prices, standing)
+        return _acceptance(decided, amounts, standing)
     if decided.outside:
         return Move("outside")
     if prices and decided.hinted:
         raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
+    if prices and SPELLED.search(marked):
+        raise IllegalMove("unclear_offer", "Write the price in digits.")
     if prices:
         return Move("offer", _one_price(prices, highest))
     if decided.reject:
@@ -101,19 +103,13 @@ def _offered(parts: list[Sentence], amounts: list[Amount]) -> tuple[set[Fraction
     return prices, doubts
 
 
-def _acceptance(
-    parts: list[Sentence],
-    decided: Decisions,
-    amounts: list[Amount],
-    prices: set[Fraction],
-    standing: Fraction | None,
-) -> Move:
-    """An acceptance; whatever price is offered, quoted or accepted must be the standing one."""
-    named = prices | {amounts[i].value for i in decided.amounts}
-    for part in parts:
-        for segment in part.segments:
-            if REFERENCE.search(segment):
-                named |= _amounts_in(segment, amounts)
+def _acceptance(decided: Decisions, amounts: list[Amount], standing: Fraction | None) -> Move:
+    """An acceptance; whatever amount is named, wherever, must be the standing price."""
+    named = {
+        amount.value
+        for i, amount in enumerate(amounts)
+        if i in decided.amounts or not amount.percent
+    }
     if standing is not None and not named <= {standing}:
         raise IllegalMove("accept_and_offer", "Either accept the last price or offer another.")
     return Move("accept")

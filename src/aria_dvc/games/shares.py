@@ -10,7 +10,7 @@ from typing import Any
 from aria_dvc.games import parsing
 from aria_dvc.games.alternating import ROLES, Move, number_text, other
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.decisions import REFERENCE, Decisions, decisions, doubt
+from aria_dvc.games.decisions import REFERENCE, SPELLED, Decisions, decisions, doubt
 from aria_dvc.games.parsing import MAX_DECIMALS, Amount, Sentence
 
 _SELF = {"i", "me", "my", "mine", "myself"}
@@ -40,6 +40,7 @@ _BARE_RATIO = re.compile(
     r"(?: (?:then|please|final|now|it is))*"
 )
 _RATIO_OF_WHOM = re.compile(r"\b(?:between|favou?r|respectively)\b|> for (?:me|you|alice|bob)\b")
+_OF_THE_WHOLE = re.compile(r"> (?:out )?of (?:the )?(?:total |whole )?<(\d+)>")
 _EQUAL = re.compile(
     r"\b(?:propose|offer|suggest|let us)\b.*(?:\b(?:equally|evenly|in half|down the middle)\b"
     r"|\b(?:equal|even|fair|fifty[ -]fifty) (?:split|division|shares)\b|\bfifty[ -]fifty\b"
@@ -70,6 +71,8 @@ def read(text: str, role: str, money: Fraction, standing: Fraction | None) -> Mo
         return said.acceptance(parts, decided, standing)
     if offers and decided.hinted:
         raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
+    if offers and SPELLED.search(marked):
+        raise IllegalMove("unclear_offer", "Write all amounts in digits.")
     if offers:
         return Move("offer", _one_offer(offers, money))
     if decided.reject:
@@ -146,24 +149,26 @@ class _Said:
     def acceptance(
         self, parts: list[Sentence], decided: Decisions, standing: Fraction | None
     ) -> Move:
-        """An acceptance; whatever else is said about gains must be the standing offer."""
-        named = {self.amounts[i].of(self.money) for i in decided.amounts}
-        restated = {
-            gain for part in parts for segment in part.segments for gain in self.gains(segment)
-        }
-        if standing is not None:
-            known = {standing, self.money - standing, self.money}
-            if not restated <= {standing} or not named <= known:
-                hint = "Either accept the last offer or make another."
-                raise IllegalMove("accept_and_offer", hint)
+        """An acceptance; whatever amounts it names must be those of the standing offer.
+
+        An amount that is said to be nobody's is taken as the speaker's own gain.
+        """
+        named = set()
+        for segment in (segment for part in parts for segment in part.segments):
+            named |= self.gains(segment)
+            for i in self._loose(segment):
+                if i in decided.amounts or not self.amounts[i].percent:
+                    own = self.amounts[i].of(self.money)
+                    named.add(own if self.role == "alice" else self.money - own)
+        if standing is not None and not named <= {standing}:
+            raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
         return Move("accept")
 
     def gains(self, segment: str) -> set[Fraction]:
         """Alice's gain by everything that the segment says about a division."""
-        meant = _RATIO_CUE.search(segment) or _BARE_RATIO.fullmatch(segment)
-        ratios = _RATIO.finditer(segment) if meant else ()
-        gains = {self._ratio(segment, match) for match in ratios}
-        for who, value in self._bound(segment):
+        gains = {self._ratio(segment, match) for match in _ratios(segment)}
+        for who, i in _bound(segment, self.role):
+            value = self.amounts[i].of(self.money)
             gains.add(value if who == "alice" else self.money - value)
         if _EQUAL.search(segment):
             gains.add(self.money / 2)
@@ -178,16 +183,13 @@ class _Said:
         _check_sum(alice, bob, self.money)
         return alice
 
-    def _bound(self, segment: str) -> list[tuple[str, Fraction]]:
-        """(role, gain) for every amount that is said to be somebody's."""
-        found = []
-        for pattern in _BINDINGS:
-            for match in pattern.finditer(segment):
-                who = match["who"]
-                if who not in ROLES:
-                    who = self.role if who in _SELF else other(self.role)
-                found.append((who, self.amounts[int(match["amount"])].of(self.money)))
-        return found
+    def _loose(self, segment: str) -> set[int]:
+        """The positions of amounts that are nobody's, and not the whole: "60 of the 100"."""
+        said = {i for _, i in _bound(segment, self.role)}
+        said |= {int(match[role]) for match in _ratios(segment) for role in ROLES}
+        wholes = map(int, _OF_THE_WHOLE.findall(segment))
+        said |= {i for i in wholes if self.amounts[i].of(self.money) == self.money}
+        return set(parsing.positions(segment)) - said
 
     def _refuse_loose_amounts(self, segment: str, gains: set[Fraction]) -> None:
         """An amount beside an offer that is neither gain nor the whole makes the offer unclear."""
@@ -202,7 +204,24 @@ class _Said:
         gains: dict[str, set[Fraction]] = {role: set() for role in ROLES}
         for segment in sentence.segments:
             if not REFERENCE.search(segment) and doubt(sentence, segment) is None:
-                for who, value in self._bound(segment):
-                    gains[who].add(value)
+                for who, i in _bound(segment, self.role):
+                    gains[who].add(self.amounts[i].of(self.money))
         if len(gains["alice"]) == len(gains["bob"]) == 1:
             _check_sum(gains["alice"].pop(), gains["bob"].pop(), self.money)
+
+
+def _ratios(segment: str) -> list[re.Match[str]]:
+    """Every "X/Y" that is said as a division."""
+    meant = _RATIO_CUE.search(segment) or _BARE_RATIO.fullmatch(segment)
+    return list(_RATIO.finditer(segment)) if meant else []
+
+
+def _bound(segment: str, speaker: str) -> list[tuple[str, int]]:
+    """(role, position) for every amount that is said to be somebody's gain."""
+    found = []
+    for match in (match for pattern in _BINDINGS for match in pattern.finditer(segment)):
+        who = match["who"]
+        if who not in ROLES:
+            who = speaker if who in _SELF else other(speaker)
+        found.append((who, int(match["amount"])))
+    return found

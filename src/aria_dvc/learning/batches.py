@@ -63,16 +63,27 @@ def global_batches(count: int, batch_size: int, epochs: float, seed: int) -> lis
     return batches[:steps]
 
 
+def trains_nothing(data: Sequence[Paired]) -> bool:
+    """Whether no sequence has a token to train on."""
+    return not any(len(example) for example, _ in data)
+
+
 def make_plan(
     data: Sequence[Paired],
     batches: Sequence[Sequence[int] | np.ndarray],
     tokens_per_batch: int,
     processes: int = 1,
 ) -> Plan:
-    """Cut global batches into micro-batches; every step gets the same number per process."""
+    """Cut global batches into micro-batches; every step gets the same number per process.
+
+    Sequences without a token are in no micro-batch, but their actions count in their global batch.
+    """
     lengths = np.array([len(example) for example, _ in data])
-    cuts = [cut_by_tokens(batch, lengths, tokens_per_batch) for batch in batches]
-    accumulation = max(math.ceil(len(groups) / processes) for groups in cuts)
+    cuts = [
+        cut_by_tokens([i for i in batch if lengths[i]], lengths, tokens_per_batch)
+        for batch in batches
+    ]
+    accumulation = max(1, *(math.ceil(len(groups) / processes) for groups in cuts))
     micro: list[list[int]] = []
     for groups in cuts:
         micro += _spread(groups, accumulation * processes)
@@ -96,6 +107,7 @@ def cut_by_tokens(
 def _spread(groups: list[list[int]], count: int) -> list[list[int]]:
     """Halve the largest groups until there are `count`; what cannot be halved adds empty ones."""
     groups = [list(group) for group in groups]
+    groups = groups or [[]]
     while len(groups) < count:
         largest = max(range(len(groups)), key=lambda i: len(groups[i]))
         group = groups[largest]
@@ -128,7 +140,7 @@ class MicroBatches:
 
 def _silent(data: Sequence[Paired]) -> Paired:
     """The shortest sequence without any action: keeps an idle process in step."""
-    example, values = min(data, key=lambda pair: len(pair[0]))
+    example, values = min((pair for pair in data if len(pair[0])), key=lambda pair: len(pair[0]))
     silent = Example(
         example.game,
         example.episode_id,

@@ -197,29 +197,32 @@ def with_values(
 ) -> list[tuple[Example, np.ndarray]]:
     """Pair each example with its actions' values, (A,) float32, NaN where there is none.
 
-    An action without a value, and (unless `keep_zero`) one of value 0, trains nothing: the
-    example ends after its last action that does, and is left out if there is none.
+    An action without a value trains nothing: the example ends after its last one with a value, and
+    is left out if there is none. Nor does (unless `keep_zero`) an action of value 0: tokens that
+    only such actions need are cut, all of them perhaps, but the actions still count in their batch.
     """
     paired = []
     for example in examples:
         weight = np.array([values.get(key, np.nan) for key in example.keys], dtype=np.float32)
-        live = ~np.isnan(weight) & (keep_zero | (weight != 0.0))
-        if live.any():
-            last = int(np.flatnonzero(live)[-1])
-            paired.append((_until(example, last), weight[: last + 1]))
+        known = np.flatnonzero(~np.isnan(weight))
+        if known.size:
+            end = int(known[-1]) + 1
+            trained = known if keep_zero else known[weight[known] != 0.0]
+            last = int(trained[-1]) if trained.size else -1
+            paired.append((_until(example, last, end), weight[:end]))
     return paired
 
 
-def _until(example: Example, last: int) -> Example:
-    """`example` without what follows its action `last`."""
-    end = int(np.flatnonzero(example.action == last)[-1]) + 1
+def _until(example: Example, last: int, end: int) -> Example:
+    """`example` with its first `end` actions, without the tokens after its action `last`."""
+    tokens = int(np.flatnonzero(example.action == last)[-1]) + 1 if last >= 0 else 0
     return Example(
         example.game,
         example.episode_id,
         example.role,
-        example.input_ids[:end],
-        example.action[:end],
-        example.keys[: last + 1],
+        example.input_ids[:tokens],
+        example.action[:tokens],
+        example.keys[:end],
     )
 
 

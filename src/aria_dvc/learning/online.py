@@ -20,7 +20,7 @@ from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, read_parquet, write_csv, write_json, write_parquet
 from aria_dvc.learning.advantages import advantages
-from aria_dvc.learning.batches import Paired, global_batches
+from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import (
     CACHE,
     RunFolder,
@@ -298,7 +298,7 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
         All steps so far, the mean loss of the new ones, and the folder of the newest policy.
     """
     online, iteration, done = task.params.online, state["iteration"], state["steps"]
-    if not data:  # every advantage is 0, and so is the gradient
+    if trains_nothing(data):  # every advantage is 0, and so is the gradient
         return done, 0.0, Path(state["policy"])
     checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
     if checkpoint.is_dir():  # of an iteration that was cut short

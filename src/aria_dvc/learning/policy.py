@@ -14,7 +14,7 @@ from accelerate import PartialState
 from aria_dvc.chat import Renderer
 from aria_dvc.files import write_json
 from aria_dvc.learning.advantages import advantages, policy_weights
-from aria_dvc.learning.batches import Paired, global_batches
+from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import (
     CACHE,
     RunFolder,
@@ -232,7 +232,7 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
     make_deterministic(task.seed)
     model = task.model()
     variances = task.gradient_variances(model)
-    if not task.data:
+    if trains_nothing(task.data):
         with run.writing() as folder:
             save_weights(model, folder, task.base_dir)
             task.save_tokenizer(folder)
