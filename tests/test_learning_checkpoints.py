@@ -17,7 +17,7 @@ from learning_tiny import LORA, made_up_game, policy_params, save_tiny_base
 from safetensors.torch import load_file
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning import policy as policy_module
+from aria_dvc.learning import checkpoints
 from aria_dvc.learning.checkpoints import COMPLETE, RunFolder, training_errors
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 
@@ -166,6 +166,16 @@ def test_disk_that_fills_while_a_checkpoint_is_written(folder, monkeypatch):
     assert started[0] == 3
 
 
+def test_disk_that_fills_while_the_result_is_delivered(folder, monkeypatch):
+    def full(source, target):
+        raise shutil.Error([(source, target, "[Errno 28] No space left on device")])
+
+    monkeypatch.setattr(checkpoints.shutil, "copytree", full)
+    with pytest.raises(AriaError, match="disk is full"):
+        train(folder, folder / "delivered", cache="undelivered")
+    assert not (folder / "delivered").exists()
+
+
 def test_other_errors_are_not_disguised():
     with pytest.raises(ZeroDivisionError), training_errors("policy"):
         raise ZeroDivisionError
@@ -175,4 +185,3 @@ def test_no_pickled_weights_are_written_or_read(folder, tmp_path):
     train(folder, tmp_path / "out")
     names = {p.suffix for p in (tmp_path / "out").iterdir()}
     assert names <= {".safetensors", ".json", ".csv"}
-    assert policy_module.load_model.__module__ == "aria_dvc.learning.models"

@@ -51,7 +51,6 @@ def launch(script: Path, *options: str) -> list[str]:
     return [*command, "--num_machines", "1", "--mixed_precision", "no", *options, str(script)]
 
 
-@pytest.mark.slow
 def test_two_processes_take_the_steps_of_one(tmp_path):
     save_tiny_base(tmp_path / "base")
     train_policy(
@@ -63,8 +62,9 @@ def test_two_processes_take_the_steps_of_one(tmp_path):
         **os.environ,
         "PYTHONPATH": f"{TESTS.parent / 'src'}{os.pathsep}{TESTS}",
         "OMP_NUM_THREADS": "1",
+        "ACCELERATE_USE_CPU": "true",  # with --cpu the launcher starts one process without MPI
     }
-    command = launch(script, "--cpu", "--num_processes", "2", "--main_process_port", "0")
+    command = launch(script, "--multi_gpu", "--num_processes", "2", "--main_process_port", "0")
     result = subprocess.run(
         [*command, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
     )

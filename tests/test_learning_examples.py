@@ -1,5 +1,8 @@
 """Dialogues as training sequences: the tokens that the player samples, every action once."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +18,7 @@ from aria_dvc.learning.examples import (
     frames_examples,
     with_values,
 )
+from aria_dvc.learning.own_actions import without_unsampled_ends
 
 RENDERER = Renderer(tiny_tokenizer())
 PROMPT = "You are Alice."
@@ -103,6 +107,30 @@ def test_both_roles_of_all_games_become_examples():
         for row in game.turns.itertuples()
     }
     assert keys == expected
+
+
+def test_an_end_of_turn_that_was_never_sampled_is_not_trained():
+    game = made_up_game(episodes=1, turns=3)
+    episode = str(game.turns["episode_id"].iloc[0])
+    info = json.dumps({"cut": [2]})
+    noted = replace(game, episodes=game.episodes.assign(info=info))
+    examples = frames_examples([noted], RENDERER, 4096).items
+    opened = without_unsampled_ends(examples, [noted], len(RENDERER.end_ids()))
+    for before, after in zip(examples, opened, strict=True):
+        lost = np.flatnonzero(before.action != after.action)
+        expected = [(before.game, episode, 2)] if (before.game, episode, 2) in before.keys else []
+        assert [before.keys[before.action[i]] for i in lost] == expected
+        assert [int(before.input_ids[i]) for i in lost] == RENDERER.end_ids() * len(expected)
+
+
+def test_a_second_message_in_a_row_that_fits_no_window_is_dropped():
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "a"},
+        {"role": "assistant", "content": "b" * 500},
+    ]
+    built = build_examples([Dialogue("g", "e", "r", messages, [1, 2])], RENDERER, 64)
+    assert (len(built.items), built.dropped) == (1, 1)
 
 
 def test_worthless_and_unvalued_actions_are_not_computed():

@@ -121,6 +121,46 @@ def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path):
         torch.testing.assert_close(resumed[name], tensor, rtol=1e-6, atol=1e-7)
 
 
+def test_what_is_scored_refreshed_and_carried_over(start, tmp_path, monkeypatch):
+    """Replay of two iterations, refreshes with all since the last one, one optimiser throughout."""
+    scored, refreshed, steps = [], [], []
+
+    def iterations(frames):
+        ids = {episode for game in frames for episode in game.turns["episode_id"]}
+        return {int(episode.partition("/")[0]) for episode in ids}
+
+    def score(task, frames, model, inner=online_module._score):
+        scored.append(iterations(frames))
+        return inner(task, frames, model)
+
+    def recording(turns):
+        refreshed.append({int(e.partition("/")[0]) for e in turns["bargaining"]["episode_id"]})
+        return aggregate(turns)
+
+    def finish(task, inner=online_module._finish):
+        state = torch.load(task.run.path / "checkpoint-8" / "optimizer.pt", weights_only=True)
+        steps.extend({int(moments["step"]) for moments in state["state"].values()})
+        inner(task)
+
+    monkeypatch.setattr(online_module, "_score", score)
+    monkeypatch.setattr(online_module, "_finish", finish)
+    train_online(
+        POLICY, reward_params(epochs=1), start / "base", start / "policy", start / "rm",
+        tmp_path / "out", rollout=Rollouts(start / "base"), aggregate=recording, seed=0,
+        cache=tmp_path / "cache",
+    )  # fmt: skip
+    assert scored == [{0}, {0, 1}, {1, 2}, {2, 3}]
+    assert refreshed == [{0, 1}, {2, 3}]
+    assert steps == [8]
+
+
+def test_scores_that_are_no_numbers_end_in_one_line(start):
+    (game,) = [made_up_game(episodes=1)]
+    key = ("bargaining", str(game.turns["episode_id"].iloc[0]), 0)
+    with pytest.raises(AriaError, match="NaN or infinity"):
+        online_module._credited(game, {key: float("nan")})
+
+
 def test_final_adapter_is_portable(start, tmp_path):
     online(start, tmp_path / "out", tmp_path / "cache", Rollouts(start / "base"))
     assert read_json(tmp_path / "out" / "adapter_config.json")["base_model_name_or_path"] == "base"

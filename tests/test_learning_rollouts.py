@@ -5,14 +5,16 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import numpy as np
 import pytest
 import stages.policy
-from learning_tiny import LORA, tiny_model
+from learning_tiny import LORA, made_up_game, tiny_model
 
 from aria_dvc.errors import AriaError
 from aria_dvc.learning.checkpoints import folder_hash
 from aria_dvc.learning.models import add_lora
 from aria_dvc.params import Endpoint, load_params
+from aria_dvc.pipeline import online as online_module
 from aria_dvc.pipeline.online import OnlineGames
 
 PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
@@ -68,6 +70,20 @@ def games(server):
 def adapter(tmp_path):
     add_lora(tiny_model(), LORA, "policy").save_pretrained(tmp_path / "adapter")
     return tmp_path / "adapter"
+
+
+def test_games_are_clustered_and_credited_anew(monkeypatch):
+    def vectors(texts, *_):
+        return np.array([[len(text), text.count("e")] for text in texts], np.float32)
+
+    monkeypatch.setattr(online_module, "embed_texts", vectors)
+    turns = made_up_game(episodes=12).turns
+    rewards = OnlineGames(PARAMS, "adversarial", Path("base")).aggregate({"bargaining": turns})
+    table = rewards["bargaining"]
+    assert len(table) == int(turns["is_action"].sum())
+    means = table.groupby("cell")["return"].transform("mean")
+    np.testing.assert_allclose(table["reward"], means)
+    assert table["cell_size"].max() > 1
 
 
 def test_server_loads_an_adapter_under_the_name_of_its_weights(games, server, adapter):

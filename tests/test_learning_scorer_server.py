@@ -94,6 +94,20 @@ def test_one_bad_action_does_not_fail_its_neighbours(served):
     assert answers["too long"].status_code == 422
 
 
+def test_whatever_scoring_does_callers_get_a_line():
+    def score(chats):
+        if chats[0][-1]["content"] == "nan":
+            return [[float("nan")]]
+        raise ZeroDivisionError("of the template\n  at line 3")
+
+    with TestClient(make_app(score)) as client:
+        for content, message in [("nan", "NaN or infinity"), ("x", "ZeroDivisionError of the te")]:
+            chat = [{"role": "assistant", "content": content}]
+            answer = client.post("/score", json={"items": [{"messages": chat}]})
+            assert answer.status_code == 422
+            assert message in answer.json()["error"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from tests.fake_game import CountingGame, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
@@ -95,6 +97,28 @@ def test_recorded_tokens_are_what_was_said(base):
     assert tokenizer.decode(reply.token_ids, skip_special_tokens=True).strip() == reply.text
     assert len(reply.logprobs) == len(reply.token_ids) == reply.completion_tokens
     assert reply.prompt_tokens == len(Renderer(tokenizer).prompt_ids(DIALOGUE))
+
+
+def test_a_reply_that_ends_at_the_limit_is_known_as_cut(base):
+    player = greedy_context(base, record_logprobs=True).player("policy")
+    reply = say(player)
+    assert reply.cut == (reply.token_ids[-1] not in player.renderer.end_ids())
+    assert reply.cut, "the tiny model does not end its turns"
+
+
+@pytest.mark.parametrize("pickled", ["model", "adapter"])
+def test_pickled_weights_are_not_read(base, adapter, tmp_path, pickled):
+    source, worn = tmp_path / "base", tmp_path / "adapter"
+    shutil.copytree(base, source)
+    shutil.copytree(adapter, worn)
+    folder, name = {
+        "model": (source, "pytorch_model.bin"), "adapter": (worn, "adapter_model.bin")
+    }[pickled]  # fmt: skip
+    weights = next(folder.glob("*.safetensors"))
+    torch.save(load_file(weights), folder / name)
+    weights.unlink()
+    with pytest.raises(AriaError, match=f"the {pickled} .* cannot be"):
+        load_policy_model(source, worn)
 
 
 def test_the_renderer_that_remembers_renders_the_same():

@@ -263,14 +263,17 @@ def _said_info(said: Mapping[int, _Said]) -> dict[str, Any]:
     """What an episode records about how its utterances were generated.
 
     `reasked` are the positions of utterances that came after a re-ask: their player saw a hint
-    that is not part of the dialogue.
+    that is not part of the dialogue. `cut` are those that ended at the limit of tokens.
     """
     generations = [
         {"position": position, "token_ids": one.reply.token_ids, "logprobs": one.reply.logprobs}
         for position, one in said.items()
         if one.reply.token_ids is not None
     ]
-    info: dict[str, Any] = {"reasked": [position for position, one in said.items() if one.reasks]}
+    info: dict[str, Any] = {
+        "reasked": [position for position, one in said.items() if one.reasks],
+        "cut": [position for position, one in said.items() if one.reply.cut],
+    }
     return {**info, "generations": generations} if generations else info
 
 

@@ -106,7 +106,8 @@ def _local_encoder(source: str) -> Encoder:
 
     logging.disable_progress_bar()
     try:
-        model = SentenceTransformer(str(folder or source))
+        options = {"use_safetensors": True}
+        model = SentenceTransformer(str(folder or source), model_kwargs=options)
     except (OSError, ValueError) as error:
         raise AriaError(
             f"embed.source: {source} cannot be loaded ({str(error).splitlines()[0][:120]}): name a "

@@ -129,6 +129,9 @@ class MarkComplete(TrainerCallback):
             (folder / COMPLETE).touch()
 
 
+NO_MEMORY = ("allocate memory", "out of memory", "ALLOC_FAILED")  # as torch and CUDA put it
+
+
 @contextmanager
 def training_errors(stage: str) -> Iterator[None]:
     """Turns what ends a training into one line; the last whole checkpoint stays.
@@ -148,7 +151,7 @@ def training_errors(stage: str) -> Iterator[None]:
                 f"{stage}: the disk is full: free some space and run again; training goes on "
                 "from the last checkpoint"
             ) from None
-        if isinstance(error, RuntimeError) and "allocate memory" in str(error):
+        if isinstance(error, RuntimeError) and any(text in str(error) for text in NO_MEMORY):
             raise AriaError(_out_of_memory(stage)) from None
         raise
     finally:
@@ -156,8 +159,9 @@ def training_errors(stage: str) -> Iterator[None]:
 
 
 def _out_of_memory(stage: str) -> str:
+    block = f"{stage}.warm_start_settings" if stage == "base_model" else stage
     return (
-        f"{stage}: out of memory: lower {stage}.tokens_per_batch or max_tokens and run again; "
+        f"{stage}: out of memory: lower {block}.tokens_per_batch or max_tokens and run again; "
         "the last checkpoint is kept"
     )
 

@@ -133,9 +133,9 @@ def _add_windows(dialogue: Dialogue, renderer: Renderer, max_tokens: int, result
     whole = _encode(dialogue, renderer, 0)
     while done < len(dialogue.positions):
         start = 0 if done == 0 else _window_start(dialogue, renderer, max_tokens, done)
-        ids, action = whole if start == 0 else _encode(dialogue, renderer, start)
+        ids, action = whole if not start else _encode(dialogue, renderer, start)
         last = _last_fitting(action, max_tokens)
-        if last < done:
+        if start is None or last < done:
             result.dropped += 1
             done += 1
             continue
@@ -168,11 +168,18 @@ def _last_fitting(action: np.ndarray, max_tokens: int) -> int:
     return int(inside)
 
 
-def _window_start(dialogue: Dialogue, renderer: Renderer, max_tokens: int, first: int) -> int:
-    """First message of a window in which action `first` ends near the middle, or fits at all."""
+def _window_start(
+    dialogue: Dialogue, renderer: Renderer, max_tokens: int, first: int
+) -> int | None:
+    """First message of a window in which action `first` ends near the middle, or fits at all.
+
+    None if the other side said nothing after the beginning.
+    """
     starts = [i for i, m in enumerate(dialogue.messages) if m["role"] == "user"]
     ends = [i for i, m in enumerate(dialogue.messages) if m["role"] == "assistant"]
     candidates = [i for i in starts if 0 < i < ends[first]]
+    if not candidates:
+        return None
     head = candidates[-1]
     for candidate in reversed(candidates):
         _, action = _encode(dialogue, renderer, candidate)

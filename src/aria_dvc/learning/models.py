@@ -89,7 +89,9 @@ class _load_errors:  # noqa: N801
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (OSError, ValueError, KeyError)):
+        from safetensors import SafetensorError
+
+        if isinstance(error, (OSError, ValueError, KeyError, SafetensorError)):
             raise AriaError(
                 f"{self.folder} cannot be loaded as a model ({error}): "
                 "name a folder or model id with config.json, safetensors weights and a tokenizer"

@@ -8,6 +8,7 @@ How games are played and aggregated is handed in, so this module knows neither.
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +40,7 @@ from aria_dvc.learning.examples import (
 )
 from aria_dvc.learning.models import load_model, load_tokenizer
 from aria_dvc.learning.objective import adapter_off, policy_collate
-from aria_dvc.learning.own_actions import without_reasked
+from aria_dvc.learning.own_actions import without_reasked, without_unsampled_ends
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.reward_model import backbone_of, train_reward_model
 from aria_dvc.learning.scorer import RewardScorer
@@ -166,11 +167,11 @@ def train_online(
         trust_remote_code=trust_remote_code,
         run=RunFolder(STAGE, key, cache),
     )
-    if not task.run.result.is_dir():
-        with training_errors("policy"):
+    with training_errors("policy"):
+        if not task.run.result.is_dir():
             _loop(task, progress)
             _finish(task)
-    return deliver(task.run, out_dir)
+        return deliver(task.run, out_dir)
 
 
 def _loop(task: OnlineRun, progress: Progress | None) -> None:
@@ -276,6 +277,11 @@ def _credited(game: GameFrames, scores: dict[Key, float]) -> pd.DataFrame:
     actions = game.turns.loc[game.turns["is_action"], ["episode_id", "position", "role", "turn"]]
     keys = zip(actions["episode_id"], actions["position"], strict=True)
     values = [scores.get((game.game, episode, position)) for episode, position in keys]
+    if any(value is not None and not math.isfinite(value) for value in values):
+        raise AriaError(
+            f"the reward model scores actions of {game.game} with NaN or infinity: train it anew "
+            "with a lower reward_model.learning_rate"
+        )
     rewards = actions.assign(reward=pd.Series(values, index=actions.index, dtype="float64"))
     return rewards.dropna(subset="reward").reset_index(drop=True)
 
@@ -287,8 +293,10 @@ def _training_data(task: OnlineRun, scored: Sequence[GameFrames]) -> list[Paired
         for game in scored
         for key, value in advantages(game, "aggregated", task.params.advantage).items()
     }
-    examples = frames_examples(scored, Renderer(tokenizer), task.params.max_tokens).items
-    return with_values(examples, weights, keep_zero=task.params.kl > 0)
+    renderer = Renderer(tokenizer)
+    examples = frames_examples(scored, renderer, task.params.max_tokens).items
+    sampled = without_unsampled_ends(examples, scored, len(renderer.end_ids()))
+    return with_values(sampled, weights, keep_zero=task.params.kl > 0)
 
 
 def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple[int, float, Path]:

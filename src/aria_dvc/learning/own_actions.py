@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+
+from aria_dvc.learning.examples import NO_ACTION, Example, GameFrames, Key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,14 +39,42 @@ def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFra
     Those were sampled from a prompt with a hint that is not part of the dialogue, so training
     would score them after another prompt than they were sampled from.
     """
-    dropped = {
+    return _without(rewards, "position", _noted(episodes, "reasked"))
+
+
+def without_unsampled_ends(
+    examples: Sequence[Example], frames: Sequence[GameFrames], end: int
+) -> list[Example]:
+    """`examples` whose actions lose their last `end` tokens where these were never sampled.
+
+    A reply that was cut at the limit of tokens has no end of turn of its own.
+    """
+    cut = {
+        (game.game, episode, position)
+        for game in frames
+        for episode, position in _noted(game.episodes, "cut")
+    }
+    return [_with_open_ends(example, cut, end) for example in examples] if cut else list(examples)
+
+
+def _with_open_ends(example: Example, cut: set[Key], end: int) -> Example:
+    action = example.action.copy()
+    for index, key in enumerate(example.keys):
+        tokens = np.flatnonzero(action == index)
+        if key in cut and len(tokens) > end:
+            action[tokens[-end:]] = NO_ACTION
+    return replace(example, action=action)
+
+
+def _noted(episodes: pd.DataFrame, name: str) -> set[tuple[str, int]]:
+    """(episode_id, position) of the utterances in a list of `info`."""
+    return {
         (episode, position)
         for episode, info in _infos(episodes)
-        if isinstance(info.get("reasked"), list)
-        for position in info["reasked"]
+        if isinstance(info.get(name), list)
+        for position in info[name]
         if isinstance(position, int)
     }
-    return _without(rewards, "position", dropped)
 
 
 def _infos(episodes: pd.DataFrame) -> Iterator[tuple[str, dict[str, Any]]]:

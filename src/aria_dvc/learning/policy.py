@@ -42,6 +42,7 @@ from aria_dvc.learning.objective import (
     selected_logits,
     weighted_nll,
 )
+from aria_dvc.learning.own_actions import without_unsampled_ends
 from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
@@ -215,16 +216,18 @@ def train_policy(
         AriaError: nothing to train on, a NaN, a full disk, out of memory.
     """
     tokenizer = load_tokenizer(base_dir, trust_remote_code=trust_remote_code)
-    examples = frames_examples(frames, Renderer(tokenizer), params.max_tokens)
+    renderer = Renderer(tokenizer)
+    examples = frames_examples(frames, renderer, params.max_tokens)
+    examples.items = without_unsampled_ends(examples.items, frames, len(renderer.end_ids()))
     data = with_values(examples.items, policy_weights(frames, params), keep_zero=params.kl > 0)
     task = PolicyRun(
         params, frames, Path(base_dir), seed, trust_remote_code, tokenizer, examples, data
     )
     run = RunFolder(STAGE, task.key(), cache)
-    if not run.result.is_dir():
-        with training_errors(STAGE):
+    with training_errors(STAGE):
+        if not run.result.is_dir():
             _train(task, run, progress)
-    return deliver(run, out_dir)
+        return deliver(run, out_dir)
 
 
 def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:

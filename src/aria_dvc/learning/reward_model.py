@@ -185,7 +185,8 @@ def load_scored(
         raise AriaError(
             f"{folder} is an adapter on {named}, which cannot be loaded here: pass --base FOLDER"
         ) from None
-    base.config.pad_token_id = load_tokenizer(folder).pad_token_id
+    tokenizer = load_tokenizer(folder, trust_remote_code=trust_remote_code)
+    base.config.pad_token_id = tokenizer.pad_token_id
     model = PeftModel.from_pretrained(base, str(folder), is_trainable=is_trainable)
     # Saving looks the base up, on the network where this names no folder.
     model.peft_config["default"].base_model_name_or_path = str(backbone or named)
@@ -345,10 +346,10 @@ def train_reward_model(
         start=start,
     )
     run = RunFolder(STAGE, task.key(), cache)
-    if not run.result.is_dir():
-        with training_errors(STAGE):
+    with training_errors(STAGE):
+        if not run.result.is_dir():
             _train(task, run, progress)
-    return deliver(run, out_dir)
+        return deliver(run, out_dir)
 
 
 def _values(data: Sequence[Paired]) -> np.ndarray:

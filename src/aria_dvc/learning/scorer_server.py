@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -135,11 +136,17 @@ def _score_endpoint(
     async def endpoint(request: Request) -> JSONResponse:
         try:
             chats = read_chats(await _body(request))
-            scores = shown(await batcher.submit(chats) if chats else [])
+            found = await batcher.submit(chats) if chats else []
+            if not all(score is None or math.isfinite(score) for own in found for score in own):
+                raise BadRequest("the model scores with NaN or infinity: train it anew")
+            scores = shown(found)
         except BadRequest as error:
             return JSONResponse({"error": str(error)}, error.status)
         except AriaError as error:
             return JSONResponse({"error": str(error)}, 422)
+        except Exception as error:  # whatever a model or its template does, callers get a line
+            line = " ".join(str(error).split())
+            return JSONResponse({"error": f"scoring failed: {type(error).__name__} {line}"}, 422)
         return JSONResponse({"scores": scores})
 
     return endpoint

@@ -48,7 +48,7 @@ def _is_out_of_memory(error: Exception) -> bool:
     """Lack of memory as Python and torch report it, told without importing torch."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    return "allocate memory" in str(error)
+    return any(text in str(error) for text in ("allocate memory", "out of memory", "ALLOC_FAILED"))
 
 
 def _assert_own_code() -> None:

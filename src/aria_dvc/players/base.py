@@ -30,13 +30,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """A player's text and what it cost. `logprobs` are per generated token, in nats."""
+    """A player's text and what it cost. `logprobs` are per generated token, in nats.
+
+    cut: the text ended at the limit of tokens, not with an end of turn.
+    """
 
     text: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
     token_ids: list[int] | None = None
     logprobs: list[float] | None = None
+    cut: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ import email.utils
 import math
 import os
 import time
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -123,8 +124,8 @@ class EndpointPlayer:
             self._complain(response)
         reply = _read(response.content)
         self._answered = time.monotonic()
-        text = self._blot(reply.text) if len(self._key) >= LEAST_KEY else reply.text
-        return Reply(text, reply.prompt_tokens, reply.completion_tokens)
+        secret = len(self._key) >= LEAST_KEY
+        return replace(reply, text=self._blot(reply.text)) if secret else reply
 
     def _body(self, request: Request, number: int) -> dict[str, Any]:
         settings, messages, heat = self.settings, request.messages, self.settings.temperature
@@ -205,7 +206,8 @@ def _read(content: bytes) -> Reply:
     """The first choice of a chat completion; Fault if it is not one."""
     try:
         answer = orjson.loads(content)
-        text = answer["choices"][0]["message"].get("content") or ""
+        choice = answer["choices"][0]
+        text = choice["message"].get("content") or ""
         usage = answer.get("usage") or {}
         prompt = int(usage.get("prompt_tokens") or 0)
         completion = int(usage.get("completion_tokens") or 0)
@@ -213,7 +215,7 @@ def _read(content: bytes) -> Reply:
         raise Fault("an answer that is not a chat completion") from None
     if not isinstance(text, str):
         raise Fault("a message whose content is not text")
-    return Reply(text, prompt, completion)
+    return Reply(text, prompt, completion, cut=choice.get("finish_reason") == "length")
 
 
 def _too_long(complaint: str) -> bool:

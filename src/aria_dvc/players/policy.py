@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from aria_dvc.chat import Message, Renderer, view
 from aria_dvc.errors import AriaError
@@ -73,6 +74,7 @@ class PolicyPlayer:
             completion_tokens=len(tokens),
             token_ids=tokens if settings.record_logprobs else None,
             logprobs=generation.logprobs,
+            cut=not set(tokens[-1:]) & set(self.renderer.end_ids()),
         )
 
     def _check_opening(self, request: Request) -> None:
@@ -150,9 +152,12 @@ def load_policy_model(
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(source), **options)
         model: Any = AutoModelForCausalLM.from_pretrained(
-            str(source), dtype=torch.float32 if adapter else final, **options
+            str(source),
+            dtype=torch.float32 if adapter else final,
+            use_safetensors=True,
+            **options,
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise AriaError(
             f"the model {source} cannot be loaded ({error}): give a Hugging Face id or a folder "
             "with config.json, weights and tokenizer"
@@ -168,8 +173,10 @@ def _merged(model: Any, adapter: str | Path) -> Any:
     from peft import PeftModel
 
     try:
+        if Path(adapter).is_dir() and not (Path(adapter) / "adapter_model.safetensors").is_file():
+            raise OSError("it has no adapter_model.safetensors")
         return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise AriaError(
             f"the adapter {adapter} cannot be put on the base model ({error}): "
             "give the folder that the policy stage wrote for this base model"
