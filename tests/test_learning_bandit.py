@@ -47,9 +47,8 @@ def bandit_games(seed: int = 0) -> GameFrames:
     rewards = table[table["is_action"]].rename(columns={"reward": "return"})
     rewards["cell_size"] = rewards.groupby(["turn", "cell"])["cell"].transform("count")
     rewards["reward"] = rewards.groupby(["turn", "cell"])["return"].transform("mean")
-    episodes = pd.DataFrame(
-        {"episode_id": table["episode_id"].unique(), "role": "agent", "system_prompt": ""}
-    )
+    ids = table["episode_id"].unique()
+    episodes = pd.DataFrame({"episode_id": ids, "role": "agent", "system_prompt": "", "info": "{}"})
     columns = ["episode_id", "position", "role", "turn", "cell", "cell_size", "return", "reward"]
     return GameFrames(
         "bandit", table.drop(columns="cell"), episodes, rewards[columns].reset_index(drop=True)
