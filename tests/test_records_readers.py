@@ -9,6 +9,7 @@ import pytest
 from aria_dvc.arena.published import write_log
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
+from aria_dvc.records.episodes import Episode, Utterance, without_broken_off
 from aria_dvc.records.readers import log_vectors, read_log
 from aria_dvc.records.tables import (
     check_lengths,
@@ -277,3 +278,30 @@ def test_embeddings_come_back_from_their_file_as_they_were(tmp_path):
     turns = pd.DataFrame({"episode_id": "a", "position": np.arange(2500, dtype=np.int32)})
     write_parquet(tmp_path / "embeddings.parquet", embeddings_table(turns, vectors))
     np.testing.assert_array_equal(read_vectors(tmp_path / "embeddings.parquet"), vectors)
+
+
+def test_games_that_the_other_side_broke_off_are_left_out():
+    def episode(name, failure):
+        said = [Utterance("agent", "Is it red?")]
+        return Episode(name, "twenty_questions", said, {"agent": 0.0}, info={"failure": failure})
+
+    episodes = [
+        episode("ended", None),
+        episode("own fault", {"role": "agent", "kind": "empty"}),
+        episode("the oracle's", {"role": "oracle", "kind": "no_answer"}),
+        episode("a user's word", "yes"),
+    ]
+    kept = [episode.episode_id for episode in without_broken_off(episodes)]
+    assert kept == ["ended", "own fault", "a user's word"]
+
+
+@pytest.mark.parametrize(("done", "reward"), [(True, 1.0), (False, 0.0), (1, 1.0), ("False", None)])
+def test_done_is_true_or_false_and_nothing_else(tmp_path, done, reward):
+    path = tmp_path / "log.json"
+    entry = {"conversation": ["Is it big? Yes."], "done": done, "word": "Seoul,South Korea"}
+    path.write_text(json.dumps([entry]))
+    if reward is None:
+        with pytest.raises(AriaError, match="done is 'False'"):
+            read_log(path)
+    else:
+        assert read_log(path)[0].rewards == {"agent": reward}
