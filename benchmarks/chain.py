@@ -3,10 +3,10 @@
     python benchmarks/chain.py [--games 1000] [--dimensions 1536]
 
 The stages run as `dvc repro` runs them, a process each; `credit` is the same without files in
-between, in one process. The reference does what the method asks
-for with the usual tools, as a chain of scripts that hand whole JSON logs on: SciPy's tree, fcluster
-at every k, and cells as a dictionary of label strings at every k. It computes no index of
-selection and no quality of the credit; the stages do.
+between, in one process. The reference does what the method asks for with the usual tools, as a
+chain of scripts that hand whole JSON logs on: SciPy's tree, fcluster at every k, and cells as a
+dictionary of label strings at every k. It computes no index of selection and no quality of the
+credit; the stages do.
 """
 
 from __future__ import annotations

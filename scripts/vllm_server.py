@@ -135,8 +135,12 @@ def _command(
 
 
 def _environment(runtime_lora: bool) -> dict[str, str]:
-    fixed = {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
-    fixed["VLLM_CPU_NUM_OF_RESERVED_CPU"] = "0"  # on two cores the default computes on one
+    fixed = {
+        "VLLM_CPU_KVCACHE_SPACE": "2",
+        "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",  # on two cores the default computes on one
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
     return {**fixed, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"} if runtime_lora else fixed
 
 

@@ -1,10 +1,19 @@
-"""Memory that goes back to the system once a model is done with."""
+"""Memory: what goes back to the system once a model is done with, and how its lack shows."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import sys
+
+_LACKS = ("allocate memory", "out of memory", "ALLOC_FAILED")  # as torch and CUDA put it
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Lack of memory as Python, torch and CUDA report it, told without importing torch."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _LACKS)
 
 
 def give_back_memory() -> None:

@@ -106,8 +106,7 @@ def cut_by_tokens(
 
 def _spread(groups: list[list[int]], count: int) -> list[list[int]]:
     """Halve the largest groups until there are `count`; what cannot be halved adds empty ones."""
-    groups = [list(group) for group in groups]
-    groups = groups or [[]]
+    groups = [list(group) for group in groups] or [[]]
     while len(groups) < count:
         largest = max(range(len(groups)), key=lambda i: len(groups[i]))
         group = groups[largest]

@@ -25,7 +25,7 @@ from transformers import TrainerCallback
 from aria_dvc import chat
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, written_aside
-from aria_dvc.memory import give_back_memory
+from aria_dvc.memory import give_back_memory, is_out_of_memory
 
 CACHE = Path(".aria_cache")
 COMPLETE = "complete"
@@ -129,9 +129,6 @@ class MarkComplete(TrainerCallback):
             (folder / COMPLETE).touch()
 
 
-NO_MEMORY = ("allocate memory", "out of memory", "ALLOC_FAILED")  # as torch and CUDA put it
-
-
 @contextmanager
 def training_errors(stage: str) -> Iterator[None]:
     """Turns what ends a training into one line; the last whole checkpoint stays.
@@ -143,16 +140,14 @@ def training_errors(stage: str) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError):
-        raise AriaError(_out_of_memory(stage)) from None
     except Exception as error:
+        if is_out_of_memory(error):
+            raise AriaError(_out_of_memory(stage)) from None
         if _is_full_disk(error):
             raise AriaError(
                 f"{stage}: the disk is full: free some space and run again; training goes on "
                 "from the last checkpoint"
             ) from None
-        if isinstance(error, RuntimeError) and any(text in str(error) for text in NO_MEMORY):
-            raise AriaError(_out_of_memory(stage)) from None
         raise
     finally:
         give_back_memory()

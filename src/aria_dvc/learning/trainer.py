@@ -8,6 +8,7 @@ The data is a fixed list of micro-batches (see batches.py), so samplers have no 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from aria_dvc.learning.models import Precision, quiet_transformers, uses_bfloat1
 Progress = Callable[[int, int], None]
 
 
-class MicroBatchTrainer(Trainer):
+class MicroBatchTrainer(Trainer, ABC):
     """A Trainer over `MicroBatches`; subclasses define `batch_loss`.
 
     The loss of a micro-batch is a *sum* divided by the actions of its global batch, so gradients
@@ -37,9 +38,9 @@ class MicroBatchTrainer(Trainer):
 
     loss_is_scaled_for_ga = True
 
+    @abstractmethod
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """The micro-batch's share of the global batch's mean loss, a scalar."""
-        raise NotImplementedError
 
     def compute_loss(
         self,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aria_dvc.errors import AriaError
+from aria_dvc.memory import is_out_of_memory
 from aria_dvc.params import Params, load_params
 
 Main = Callable[[Params, str], None]
@@ -30,7 +31,7 @@ def run_stage(main: Main) -> None:
     except KeyboardInterrupt:
         _fail("interrupted: run again to go on from what is finished")
     except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         _fail("out of memory: lower the sizes in params.yaml or use a larger machine")
     except OSError as error:
@@ -42,13 +43,6 @@ def run_stage(main: Main) -> None:
 def _fail(message: str) -> None:
     print(f"error: {message}", file=sys.stderr, flush=True)
     raise SystemExit(1)
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Lack of memory as Python and torch report it, told without importing torch."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    return any(text in str(error) for text in ("allocate memory", "out of memory", "ALLOC_FAILED"))
 
 
 def _assert_own_code() -> None:

@@ -118,10 +118,8 @@ class EndpointPlayer:
             raise Fault(f"no whole answer within {limit:.3g} s") from None
         except httpx.HTTPError as error:
             raise Fault(self._blot(f"{type(error).__name__} {error}")) from None
-        if response.status_code in (400, 422):
-            await self._first_answer()
         if response.status_code != 200:
-            self._complain(response)
+            await self._complain(response)
         reply = _read(response.content)
         self._answered = time.monotonic()
         secret = len(self._key) >= LEAST_KEY
@@ -142,14 +140,15 @@ class EndpointPlayer:
         }
         return {key: value for key, value in body.items() if value is not None}
 
-    async def _first_answer(self) -> None:
-        """Wait a little for any answer: it tells a refused request from a refused player."""
+    async def _answers_others(self) -> bool:
+        """Whether the server has answered anything, or does within a little while."""
         for _ in range(FIRST_ANSWER_S * 10):
             if self._answered > -math.inf:
-                return
+                return True
             await asyncio.sleep(0.1)
+        return False
 
-    def _complain(self, response: httpx.Response) -> None:
+    async def _complain(self, response: httpx.Response) -> None:
         """Raise what an answer other than 200 means."""
         said = self._blot(" ".join(response.text[: 4 * SHOWN].split()))[:SHOWN]
         what = f"HTTP {response.status_code} {said}".strip()
@@ -157,7 +156,7 @@ class EndpointPlayer:
             raise Fault(what, _retry_after(response.headers.get("retry-after")))
         if response.status_code in (400, 413) and _too_long(said):
             raise PlayerFailure("context_full", f"{self.url}: {what}")
-        if response.status_code in (400, 422) and self._answered > -math.inf:
+        if response.status_code in (400, 422) and await self._answers_others():
             raise PlayerFailure("request_refused", f"{self.url}: {what}")
         raise PlayerFailure(
             "endpoint_refused",
