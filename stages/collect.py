@@ -1,25 +1,31 @@
-"""Play one game with the current policy, or take the user's own log of it."""
+"""Play the games of one log with the current model, or take the user's own log."""
 
-from aria_dvc.arena.published import write_log
-from aria_dvc.arena.sessions import collect_session
+from aria_dvc.files import write_parquet
 from aria_dvc.params import Params
-from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.own_logs import watch
+from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.records.episodes import Episode
+from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.tables import log_vectors_table
 
 
-def main(params: Params, game: str) -> None:
-    log = params.collect.game(game).log
-    if log is None:
-        session = collect_session(params, game, paths.BASE_MODEL)
-        watch(paths.logs(game), None, session.adapter)
-        episodes = session.play(params)
-    else:
-        watch(paths.logs(game), log)
-        episodes = read_log(log, game)
-    write_log(paths.raw(game), episodes)
+def main(params: Params, log: str) -> None:
+    episodes = play(params, log) if params.logs[log].is_played else read_own(params, log)
+    files = files_of(params, log)
+    write_log(files.raw, episodes)
+    write_parquet(files.log_vectors, log_vectors_table(episodes))
+
+
+def play(params: Params, log: str) -> list[Episode]:
+    from aria_dvc.arena.sessions import collect_session
+
+    return collect_session(params, log).play(params)
+
+
+def read_own(params: Params, log: str) -> list[Episode]:
+    return read_log(params.logs[log].source, log)
 
 
 if __name__ == "__main__":
-    run_stage(main)
+    run_stage(main, "log")

@@ -1,21 +1,18 @@
-"""Play one game with the vanilla and the trained policy against fixed opponents."""
+"""Play the games of one category with one variant of the policy against fixed opponents."""
 
-from aria_dvc.arena.evaluate import empty_evaluation, evaluate_game
+from aria_dvc.arena.evaluate import evaluate_category
 from aria_dvc.files import write_parquet
-from aria_dvc.params import Params
+from aria_dvc.params import VANILLA, Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.stage import run_stage
-from aria_dvc.records.names import PLAYABLE, category_of
 
 
-def main(params: Params, game: str) -> None:
-    if game in PLAYABLE:
-        policy = paths.policy(category_of(game))
-        table = evaluate_game(params, game, paths.BASE_MODEL, policy)
-    else:
-        table = empty_evaluation()
-    write_parquet(paths.evaluation(game), table)
+def main(params: Params, variant: str, category: str) -> None:
+    trained = paths.online if variant in params.online.variants else paths.policy
+    adapter = None if variant == VANILLA else trained(variant, category)
+    table = evaluate_category(params, variant, category, adapter)
+    write_parquet(paths.evaluation(variant, category), table)
 
 
 if __name__ == "__main__":
-    run_stage(main)
+    run_stage(main, "variant", "category")

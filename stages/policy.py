@@ -1,59 +1,31 @@
-"""Train one category's policy: offline on the credit of its games' actions, then online."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+"""Train one variant of a category's policy on the credit of its logs' actions."""
 
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import category_frames, nothing_to_train
 from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
-from aria_dvc.records.names import PLAYABLE
-
-if TYPE_CHECKING:
-    from aria_dvc.learning.examples import GameFrames
 
 
-def main(params: Params, category: str) -> None:
-    frames = category_frames(params, category, params.policy.max_episodes, params.policy.players)
-    if frames:
-        train(params, category, frames)
-    else:
-        nothing_to_train(paths.policy(category), category)
-
-
-def train(params: Params, category: str, frames: list[GameFrames]) -> None:
+def main(params: Params, variant: str, category: str) -> None:
+    policy, out = params.variant(variant), paths.policy(variant, category)
+    if policy.method == "none" or not params.logs_of(category):
+        nothing_to_train(out)
+        return
+    frames = category_frames(params, category, policy.max_episodes, policy.players)
     from aria_dvc.learning.policy import train_policy
 
-    options: Any = {"seed": params.seed, "trust_remote_code": params.base_model.trust_remote_code}
-    out = paths.policy(category)
-    with progress_bar(f"policy {category}") as progress:
-        train_policy(params.policy, frames, paths.BASE_MODEL, out, progress=progress, **options)
-    if params.policy.online.iterations and PLAYABLE.keys() & params.games_of(category):
-        go_online(params, category, options)
-
-
-def go_online(params: Params, category: str, options: Any) -> None:
-    from aria_dvc.learning.online import train_online
-    from aria_dvc.pipeline.online import OnlineGames
-
-    games = OnlineGames(params, category, paths.BASE_MODEL)
-    with progress_bar(f"policy {category}, online") as progress:
-        train_online(
-            params.policy,
-            params.reward_model,
-            paths.BASE_MODEL,
-            paths.policy(category),
-            paths.reward_model(category),
-            paths.policy(category),
-            rollout=games.rollout,
-            aggregate=games.aggregate,
-            inputs=games.inputs(),
+    with progress_bar(f"policy {variant}, {category}") as progress:
+        train_policy(
+            policy,
+            params.pace,
+            frames,
+            paths.base_model(params),
+            out,
+            seed=params.seed,
             progress=progress,
-            **options,
         )
 
 
 if __name__ == "__main__":
-    run_stage(main)
+    run_stage(main, "variant", "category")

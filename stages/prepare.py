@@ -1,32 +1,32 @@
-"""Check the raw dialogues of one game and lay them out as tables."""
+"""Check the raw dialogues of one log and lay them out as tables."""
 
-import sys
+import logging
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
 from aria_dvc.params import Params
-from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.records.readers import read_log
 from aria_dvc.records.tables import check_lengths, episodes_table, turns_table
 
 
-def main(params: Params, game: str) -> None:
-    logged = read_log(paths.raw(game), game)
+def main(params: Params, log: str) -> None:
+    files = files_of(params, log)
+    logged = read_log(files.raw, log)
     episodes = without_broken_off(logged)
     if len(episodes) < len(logged):
-        print(
-            f"{game}: {len(logged) - len(episodes)} of {len(logged)} episodes were broken off by "
-            "the other side of the game and are left out",
-            file=sys.stderr,
+        logging.getLogger(__name__).warning(
+            "%s: %d of %d episodes were broken off by the other side of the game and are left out",
+            *(log, len(logged) - len(episodes), len(logged)),
         )
     if not episodes:
-        raise AriaError(f"{paths.raw(game)}: no episode came to its end: see the oracle's endpoint")
-    check_lengths(episodes, params.prepare.max_chars, paths.raw(game))
-    write_parquet(paths.turns(game), turns_table(episodes))
-    write_parquet(paths.episodes(game), episodes_table(episodes))
+        raise AriaError(f"{files.raw}: no episode came to its end: see the oracle's endpoint")
+    check_lengths(episodes, params.prepare.max_chars, files.raw)
+    write_parquet(files.turns, turns_table(episodes))
+    write_parquet(files.episodes, episodes_table(episodes))
 
 
 if __name__ == "__main__":
-    run_stage(main)
+    run_stage(main, "log")

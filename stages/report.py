@@ -4,13 +4,16 @@ from aria_dvc.files import written_aside
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.stage import run_stage
-from aria_dvc.report.build import write_metrics, write_plots
+from aria_dvc.report.build import Run, write_details, write_metrics, write_plots
 
 
-def main(params: Params, _: str) -> None:
+def main(params: Params) -> None:
+    run = Run(params)
     with written_aside(paths.PLOTS) as aside:
-        write_plots(params, aside)
-    write_metrics(params, paths.METRICS)
+        write_plots(run, aside)
+    with written_aside(paths.DETAILS) as aside:
+        write_details(run, aside)
+    write_metrics(run, paths.METRICS)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The tests share one workspace and run in order: each starts from what the one be
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -17,37 +18,51 @@ import pytest
 from dag import Workspace, guessing_log, stages_in
 from learning_tiny import save_tiny_base
 
-GAMES = ("twenty_questions", "guess_my_city")
-PER_GAME = ("collect", "prepare", "embed", "cluster", "select_k", "aggregate", "evaluate")
+LOGS = ("twenty_questions", "guess_my_city")
+PER_LOG = ("collect", "prepare", "embed", "cluster", "select_k", "aggregate")
 CATEGORIES = ("adversarial", "single_agent")
+VARIANTS = ("vanilla", "aria")
 UP_TO_AGGREGATE = ("raw", "turns", "episodes", "embeddings", "labels", "selected_k", "k_curve")
-UP_TO_AGGREGATE += ("rewards", "base_model", "credit_quality")
+UP_TO_AGGREGATE += ("rewards", "base_model", "credit_quality", "code")
 
 
-def instances(*stages: str, games: tuple[str, ...] = GAMES) -> set[str]:
-    return {f"{stage}@{game}" for stage in stages for game in games}
+def instances(*stages: str, logs: tuple[str, ...] = LOGS) -> set[str]:
+    return {f"{stage}@{log}" for stage in stages for log in logs}
 
 
-LEARNING = {
-    f"{stage}@{category}" for stage in ("reward_model", "policy") for category in CATEGORIES
-}
-EVERYTHING = instances(*PER_GAME) | LEARNING | {"base_model", "report"}
+def of_variants(*stages: str, variants: tuple[str, ...] = VARIANTS) -> set[str]:
+    return {f"{s}@{v}-{c}" for s in stages for v in variants for c in CATEGORIES}
 
 
-def prepare(folder: Path, model: Path, logs: Path) -> Workspace:
+EVERYTHING = (
+    instances(*PER_LOG)
+    | of_variants("policy", "evaluate")
+    | {f"reward_model@{category}" for category in CATEGORIES}
+    | {"code", "base_model", "report"}
+)
+
+
+def prepare(folder: Path, inputs: Path) -> Workspace:
+    """A project of its own: the model and the logs are added to DVC as the README says."""
     workspace = Workspace.copy_of_project(folder)
+    for name in ("model", *LOGS):
+        source = inputs / (name if name == "model" else f"{name}.jsonl")
+        target = folder / ("models/tiny" if name == "model" else f"data/logs/{name}.jsonl")
+        workspace.run("cp", "-r", str(source), str(target))
+        workspace.run("dvc", "add", "-q", str(target.relative_to(folder)))
     workspace.set_params(
         {
-            "games": list(GAMES),
-            "base_model.source": str(model),
+            "logs": {
+                name: {"source": f"data/logs/{name}.jsonl", "category": "single_agent"}
+                for name in LOGS
+            },
+            "base_model.source": "models/tiny",
             "base_model.warm_start": False,
-            "collect.twenty_questions.source": str(logs / "twenty_questions.jsonl"),
-            "collect.guess_my_city.source": str(logs / "guess_my_city.jsonl"),
             "cluster.k_max": 25,
-            "evaluate.twenty_questions.episodes": 2,
-            "evaluate.guess_my_city.episodes": 2,
-            "evaluate.settings.max_new_tokens": 4,
-            "evaluate.settings.max_reasks": 0,
+            "evaluate.games.twenty_questions.episodes": 2,
+            "evaluate.games.guess_my_city.episodes": 2,
+            "evaluate.max_new_tokens": 4,
+            "evaluate.max_reasks": 0,
             "policy.epochs": 1,
             "policy.lora.rank": 2,
             "report.umap": False,
@@ -61,37 +76,83 @@ def prepare(folder: Path, model: Path, logs: Path) -> Workspace:
 def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     save_tiny_base(folder / "model")
-    for seed, game in enumerate(GAMES):
-        guessing_log(folder / f"{game}.jsonl", 12, seed)
+    for seed, log in enumerate(LOGS):
+        guessing_log(folder / f"{log}.jsonl", 12, seed)
     return folder
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory, inputs):
-    workspace = prepare(tmp_path_factory.mktemp("dag") / "a", inputs / "model", inputs)
+    workspace = prepare(tmp_path_factory.mktemp("dag") / "a", inputs)
     ran, _ = workspace.repro()
     assert ran == EVERYTHING
     workspace.commit("first run")
     return workspace
 
 
-def test_metrics_say_what_was_measured(workspace):
-    credit = workspace.read_json("metrics/credit.json")
-    assert set(credit) == set(GAMES)
+def test_metrics_are_few_and_details_say_what_was_measured(workspace):
+    credit = workspace.read_json("metrics/details/credit.json")
+    assert set(credit) == set(LOGS)
     for numbers in credit.values():
         assert numbers["episodes"] == 12
         assert numbers["reward_variance_after"] <= numbers["reward_variance_before"] + 1e-12
         assert 2 <= numbers["selected_k"] <= 25
-    learning = workspace.read_json("metrics/learning.json")
+    learning = workspace.read_json("metrics/details/learning.json")
     assert set(learning) == {"single_agent"}
-    assert np.isfinite(learning["single_agent"]["policy"]["final_loss"])
-    evaluation = workspace.read_json("metrics/evaluation.json")
-    for game in GAMES:
-        for variant in ("vanilla", "aria"):
-            numbers = evaluation[game]["agent"][variant]
+    assert np.isfinite(learning["single_agent"]["policy"]["aria"]["final_loss"])
+    evaluation = workspace.read_json("metrics/details/evaluation.json")
+    for log in LOGS:
+        for variant in VARIANTS:
+            numbers = evaluation[log]["by_role"]["agent"][variant]
             assert numbers["episodes"] == 2
-            assert numbers["success_rate_low"] <= numbers["success_rate"]
-    assert (workspace.folder / "metrics/plots/evaluation.png").stat().st_size > 1000
+            assert numbers["low"] <= numbers["rate"]
+    shown = json.loads(workspace.run("dvc", "metrics", "show", "--json"))
+    numbers = list(leaves(shown))
+    assert 8 <= len(numbers) <= 20, "two logs and one variant"
+    assert all(value is None or value == round(value, 4) for value in numbers)
+
+
+def leaves(value):
+    if isinstance(value, dict):
+        for child in value.values():
+            yield from leaves(child)
+    else:
+        yield value
+
+
+def test_dvc_plots_are_drawn_and_the_page_needs_no_network(workspace):
+    vl_convert = pytest.importorskip("vl_convert")
+    plots = json.loads(workspace.run("dvc", "plots", "show", "--json"))
+    assert not plots.get("errors"), plots["errors"]
+    drawn = {name: spec for name, spec in plots["data"].items() if not name.endswith(".png")}
+    expected = {f"metrics/plots/{kind}/{log}.csv" for kind in ("k_curve", "credit") for log in LOGS}
+    expected |= {"metrics/plots/training/single_agent-aria.csv", "metrics/plots/evaluation.csv"}
+    assert {name.split("::")[-1] for name in drawn} == expected
+    for name, (plot,) in drawn.items():
+        spec = plot["content"]
+        axes = axes_of(spec)
+        assert "quantitative" in axes["x"], f"{name}: {axes}"
+        if not name.endswith("evaluation.csv"):
+            assert "quantitative" in axes["y"], f"{name}: {axes}"
+        svg = vl_convert.vegalite_to_svg(spec)
+        assert 'role="graphics-symbol"' in svg or "mark-" in svg
+        assert "NaN" not in svg
+    workspace.run("dvc", "plots", "show")
+    page = (workspace.folder / "dvc_plots/index.html").read_text()
+    assert "src=\"http" not in page
+    assert page.count("vegaEmbed(") >= len(drawn)
+    assert (workspace.folder / "metrics/plots/pictures/evaluation.png").stat().st_size > 1000
+
+
+def axes_of(spec) -> dict[str, set[str]]:
+    """Types of the x and y encodings in a Vega-Lite specification, layers included."""
+    found: dict[str, set[str]] = {"x": set(), "y": set()}
+    for part in (spec, *spec.get("layer", []), *spec.get("hconcat", [])):
+        for axis in found:
+            encoding = part.get("encoding", {}).get(axis, {})
+            if "type" in encoding:
+                found[axis].add(encoding["type"])
+    return found
 
 
 def test_a_second_repro_runs_nothing(workspace):
@@ -100,41 +161,97 @@ def test_a_second_repro_runs_nothing(workspace):
     assert "up to date" in output
 
 
+def test_an_edited_docstring_reruns_nothing_but_the_fingerprints(workspace):
+    module = workspace.folder / "src/aria_dvc/learning/examples.py"
+    kept = module.read_text()
+    module.write_text(kept.replace('"""Dialogues as', '"""All dialogues as', 1) + "\n# a comment\n")
+    ran, _ = workspace.repro()
+    assert ran == {"code"}
+    module.write_text(kept)
+    workspace.repro()
+
+
 def test_another_k_skips_embedding_and_clustering_and_auto_comes_back_from_the_cache(workspace):
     before = workspace.hashes()
     ran, _ = stages_in(workspace.run("dvc", "exp", "run", "-S", "k=20"))
     assert ran >= instances("select_k", "aggregate") | {"report"}
-    assert not ran & instances("collect", "prepare", "embed", "cluster")
-    assert "base_model" not in ran
-    assert workspace.read_json("data/selected_k/twenty_questions.json")["selected_k"] == 20
+    assert not ran & (instances("collect", "prepare", "embed", "cluster") | {"code", "base_model"})
+    assert "policy@vanilla-single_agent" not in ran or "evaluate@vanilla-single_agent" not in ran
+    selected = "data/selected_k/single_agent/twenty_questions.json"
+    assert workspace.read_json(selected)["selected_k"] == 20
+    table = workspace.run("dvc", "exp", "show", "--csv", "--only-changed", "--no-pager")
+    assert len(table.splitlines()[0].split(",")) <= 60
     ran, cached = stages_in(workspace.run("dvc", "exp", "run", "-S", "k=auto"))
     assert ran == {"report"}, "metrics in Git have no run cache; everything else must come from it"
     assert cached >= instances("select_k", "aggregate")
     assert workspace.hashes() == before
 
 
-def test_one_changed_log_reruns_that_game_and_the_joint_stages(workspace, inputs):
-    guessing_log(inputs / "guess_my_city.jsonl", 13, seed=7)
+def test_one_more_variant_runs_its_own_stages_alone(workspace):
+    workspace.set_params({"variants.discounted": {"credit": "discounted"}})
     ran, _ = workspace.repro()
-    assert ran >= instances("collect", "prepare", "embed", games=("guess_my_city",))
-    assert not ran & instances(
-        *("collect", "prepare", "embed", "cluster", "select_k", "aggregate"),
-        games=("twenty_questions",),
-    )
+    assert ran == of_variants("policy", "evaluate", variants=("discounted",)) | {"report"}
+    evaluation = workspace.read_json("metrics/evaluation.json")
+    assert {"vanilla", "aria", "discounted"} <= set(evaluation["guess_my_city"])
+    workspace.run("git", "checkout", "-q", ".")
+    workspace.run("dvc", "checkout", "-q")
+
+
+def test_one_changed_log_reruns_that_log_and_what_learns_from_its_category(workspace, inputs):
+    log = workspace.folder / "data/logs/guess_my_city.jsonl"
+    log.unlink()
+    guessing_log(log, 13, seed=7)
+    ran, _ = workspace.repro()
+    assert ran >= instances("collect", "prepare", "embed", logs=("guess_my_city",))
+    assert not ran & instances(*PER_LOG, logs=("twenty_questions",))
+    assert not any("adversarial" in name for name in ran)
     assert "report" in ran
-    guessing_log(inputs / "guess_my_city.jsonl", 12, seed=1)
+    log.unlink()
+    guessing_log(log, 12, seed=1)
     workspace.repro()
+
+
+def test_changed_weights_of_a_local_model_are_noticed(workspace):
+    weights = workspace.folder / "models/tiny/model.safetensors"
+    kept = weights.read_bytes()
+    weights.unlink()
+    weights.write_bytes(kept[:-4] + bytes([kept[-4] ^ 1, *kept[-3:]]))
+    ran, _ = stages_in(workspace.run("dvc", "repro", "base_model"))
+    assert ran == {"base_model"}
+    weights.unlink()
+    weights.write_bytes(kept)
+    workspace.repro()
+
+
+def test_an_own_log_is_credited_without_any_language_model(workspace, tmp_path):
+    """A fresh clone, a new name, `dvc repro aggregate@NAME`: no base model is made."""
+    clone = tmp_path / "clone"
+    workspace.run("git", "clone", "-q", str(workspace.folder), str(clone))
+    fresh = Workspace(clone)
+    guessing_log(clone / "data/logs/support_chat.jsonl", 6, 3)
+    fresh.set_params(
+        {
+            "logs.support_chat": {
+                "source": "data/logs/support_chat.jsonl",
+                "category": "support",
+            }
+        }
+    )
+    ran, _ = stages_in(fresh.run("dvc", "repro", "aggregate@support_chat"))
+    assert ran == instances(*PER_LOG, logs=("support_chat",)) | {"code"}
+    assert not (clone / "data/base_model").exists()
+    assert (clone / "data/rewards/support/support_chat.parquet").is_file()
 
 
 def test_two_runs_from_scratch_agree(workspace, inputs, tmp_path):
     """Up to `aggregate` to the byte; the learned weights within 1e-5 absolute."""
-    other = prepare(tmp_path / "b", inputs / "model", inputs)
+    other = prepare(tmp_path / "b", inputs)
     other.repro()
     ours, theirs = workspace.hashes(), other.hashes()
     exact = [path for path in ours if path.split("/")[1] in UP_TO_AGGREGATE]
     assert len(exact) > 15
     assert {path: ours[path] for path in exact} == {path: theirs[path] for path in exact}
-    weights = Path("data/policy/single_agent/adapter_model.safetensors")
+    weights = Path("data/policy/single_agent/aria/offline/adapter_model.safetensors")
     assert_close(workspace.folder / weights, other.folder / weights, tolerance=1e-5)
 
 
@@ -147,18 +264,14 @@ def assert_close(left: Path, right: Path, tolerance: float) -> None:
         np.testing.assert_allclose(value, theirs[name], atol=tolerance)
 
 
-def test_pull_into_a_fresh_clone_leaves_nothing_to_run(workspace, inputs, tmp_path):
-    """Only a log outside the repository cannot travel, so here the logs lie inside."""
+def test_own_logs_and_models_travel_and_run_in_temporary_and_queued_experiments(
+    workspace, tmp_path
+):
+    """Pushed, cloned, pulled: nothing is left to run, and nothing was added by force."""
     remote, clone = tmp_path / "remote", tmp_path / "clone"
-    for game in GAMES:
-        (workspace.folder / "data/logs" / game / "log.jsonl").write_bytes(
-            (inputs / f"{game}.jsonl").read_bytes()
-        )
-        workspace.run("git", "add", "-f", f"data/logs/{game}/log.jsonl")
-        workspace.set_params({f"collect.{game}.source": f"data/logs/{game}/log.jsonl"})
-    workspace.repro()
     workspace.run("dvc", "remote", "add", "-f", "-d", "store", str(remote))
-    workspace.commit("logs inside")
+    workspace.run("dvc", "repro")
+    workspace.commit("a remote")
     workspace.run("dvc", "push")
     workspace.run("git", "clone", "-q", str(workspace.folder), str(clone))
     copy = Workspace(clone)
@@ -166,6 +279,20 @@ def test_pull_into_a_fresh_clone_leaves_nothing_to_run(workspace, inputs, tmp_pa
     output = copy.run("dvc", "repro")
     assert stages_in(output) == (set(), set())
     assert "up to date" in output
+    output = copy.run("dvc", "exp", "run", "--temp", "--name", "aside", "-S", "k=3")
+    assert "aside" in output
+    assert copy.run("git", "status", "--porcelain").strip() == ""
+    copy.run("dvc", "exp", "run", "--queue", "--name", "later", "-S", "k=4")
+    copy.run("dvc", "exp", "run", "--run-all")
+    shown = json.loads(copy.run("dvc", "exp", "show", "--json", "--no-pager"))
+    names = {exp["name"]: exp for state in shown for exp in experiments_of(state)}
+    for name, k in (("aside", 3), ("later", 4)):
+        measured = names[name]["data"]["metrics"]["metrics/credit.json"]["data"]
+        assert measured["guess_my_city"]["selected_k"] == k
+
+
+def experiments_of(state):
+    return [revision for group in state.get("experiments") or [] for revision in group["revs"]]
 
 
 def test_a_killed_run_leaves_nothing_half_written_and_the_next_one_finishes(workspace):
@@ -173,24 +300,40 @@ def test_a_killed_run_leaves_nothing_half_written_and_the_next_one_finishes(work
     rng = random.Random(time.time_ns())
     workspace.set_params({"seed": 1})
     for _ in range(3):
-        moment = rng.uniform(2, 25)
-        process = subprocess.Popen(
-            ["dvc", "repro"],
-            cwd=workspace.folder,
-            env=workspace.env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            process.wait(moment)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        kill_after(workspace, rng.uniform(2, 25), "dvc", "repro")
         assert_whole(workspace.folder / "data")
     workspace.repro()
     assert stages_in(workspace.run("dvc", "repro")) == (set(), set())
     assert not list((workspace.folder / "data").rglob("*.aside")), "left-overs of the killed run"
+
+
+def kill_after(workspace: Workspace, seconds: float, *command: str) -> None:
+    process = subprocess.Popen(
+        command,
+        cwd=workspace.folder,
+        env=workspace.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_the_readmes_remedy_after_a_killed_experiment_works(workspace):
+    workspace.run("git", "checkout", "-q", ".")
+    workspace.run("dvc", "checkout", "-q")
+    kill_after(workspace, 6, "dvc", "exp", "run", "-S", "k=7")
+    assert "k: 7" in (workspace.folder / "params.yaml").read_text()
+    remedy = "git restore --staged --worktree params.yaml"
+    assert remedy in (workspace.folder / "README.md").read_text()
+    workspace.run(*remedy.split())
+    assert "k: auto" in (workspace.folder / "params.yaml").read_text()
+    workspace.repro()
+    assert workspace.run("git", "status", "--porcelain").strip() == ""
 
 
 def assert_whole(data: Path) -> None:
@@ -212,6 +355,16 @@ def assert_whole(data: Path) -> None:
             load_file(path)
 
 
+def run_script(workspace: Workspace, *arguments: str, cwd: Path | None = None):
+    return subprocess.run(
+        ["python", *arguments],
+        cwd=cwd or workspace.folder,
+        env={**workspace.env, "PYTHONPATH": str(workspace.folder / "src")},
+        text=True,
+        capture_output=True,
+    )
+
+
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
@@ -225,17 +378,11 @@ def test_a_bad_log_stops_the_stage_with_one_line(workspace, tmp_path, raw, expec
     log = tmp_path / "bad.jsonl"
     log.write_bytes(raw)
     kept = (workspace.folder / "params.yaml").read_text()
-    target = workspace.folder / "data/raw/twenty_questions.jsonl"
+    target = workspace.folder / "data/raw/single_agent/twenty_questions.jsonl"
     target.unlink(missing_ok=True)
-    workspace.set_params({"collect.twenty_questions.source": str(log)})
+    workspace.set_params({"logs.twenty_questions.source": str(log)})
     try:
-        process = subprocess.run(
-            ["python", "stages/collect.py", "twenty_questions"],
-            cwd=workspace.folder,
-            env={**workspace.env, "PYTHONPATH": "src"},
-            text=True,
-            capture_output=True,
-        )
+        process = run_script(workspace, "stages/collect.py", "twenty_questions")
     finally:
         (workspace.folder / "params.yaml").write_text(kept)
     assert process.returncode == 1
@@ -246,14 +393,27 @@ def test_a_bad_log_stops_the_stage_with_one_line(workspace, tmp_path, raw, expec
     assert not target.exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (("stages/evaluate.py", "vanila", "single_agent"), 1, "did you mean vanilla?"),
+        (("stages/evaluate.py", "vanilla", "nosuch"), 1, "params.yaml has no category nosuch"),
+        (("stages/prepare.py", "../../../x"), 1, "params.yaml has no log ../../../x"),
+        (("stages/prepare.py",), 2, "the following arguments are required: log"),
+        (("stages/prepare.py", "a", "b"), 2, "unrecognized arguments: b"),
+        (("stages/prepare.py", "--help"), 0, "lay them out as tables"),
+    ],
+)
+def test_stage_scripts_answer_as_commands_do(workspace, arguments, code, expected):
+    process = run_script(workspace, *arguments)
+    assert process.returncode == code
+    assert expected in process.stdout + process.stderr
+    assert workspace.run("git", "status", "--porcelain", "metrics").strip() == ""
+
+
 def test_a_stage_refuses_another_copy_of_the_code(workspace, tmp_path):
     """What a queued experiment under an editable install would silently do."""
-    process = subprocess.run(
-        ["python", str(workspace.folder / "stages/prepare.py"), "twenty_questions"],
-        cwd=tmp_path,
-        env={**workspace.env, "PYTHONPATH": str(workspace.folder / "src")},
-        text=True,
-        capture_output=True,
-    )
+    script = str(workspace.folder / "stages/prepare.py")
+    process = run_script(workspace, script, "twenty_questions", cwd=tmp_path)
     assert process.returncode == 1
     assert "run stages from the repository's root" in process.stderr

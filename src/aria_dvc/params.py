@@ -1,290 +1,72 @@
 """params.yaml as typed models: every mistake in it is reported at once, with did-you-mean.
 
 Read with ruamel (YAML 1.2), since `dvc exp run -S policy.learning_rate=1e-6` writes `1e-06`,
-which YAML 1.1 readers take for a string.
+which YAML 1.1 readers take for a string. The blocks themselves are in settings.py.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
-from urllib.parse import urlsplit
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.names import LOG_ONLY, PLAYABLE, STRATEGY_NAMES, category_of, game_names
+from aria_dvc.records.names import PLAYABLE, STRATEGY_NAMES
+from aria_dvc.settings import (
+    IN_PROCESS,
+    LOCAL_MODELS,
+    SECRET,
+    AggregateParams,
+    BaseModelParams,
+    Block,
+    ClusterParams,
+    CollectParams,
+    EmbedParams,
+    Endpoint,
+    EvaluateParams,
+    LogSource,
+    OnlineParams,
+    Pace,
+    PolicyParams,
+    PrepareParams,
+    ReportParams,
+    RewardModelParams,
+    SelectKParams,
+)
 
-Category = Literal["adversarial", "single_agent"]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-PLAY = "play"
-IN_PROCESS = "in_process"
 ENDPOINT = "endpoint:"
-SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 PLAYERS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
-
-
-class Block(BaseModel):
-    """A block of params.yaml: unknown keys are refused, values are checked strictly."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
-    )
-
-
-class Endpoint(Block):
-    """An OpenAI-compatible server, named under `endpoints`; the key comes from the environment."""
-
-    base_url: str
-    model: str
-    api_key_env: str | None = None
-    max_concurrency: int = Field(16, ge=1)
-    timeout_s: float = Field(60.0, gt=0)
-    deadline_s: float = Field(600.0, gt=0)
-    options: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise PydanticCustomError(SECRET, "must look like http://host:port/v1")
-        if parts.username or parts.password or parts.query:
-            hint = "carries credentials: name an environment variable in api_key_env instead"
-            raise PydanticCustomError(SECRET, hint)
-        return url
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _is_a_variable(cls, name: str | None) -> str | None:
-        if name is not None and not _VARIABLE.fullmatch(name):
-            hint = "must be the name of an environment variable in capitals, not the key itself"
-            raise PydanticCustomError(SECRET, hint)
-        return name
-
-
-Precision = Literal["auto", "float32", "bfloat16"]
-
-
-class WarmStart(Block):
-    episodes: int = Field(ge=1)
-    epochs: int = Field(ge=1)
-    learning_rate: float = Field(gt=0)
-    batch_size: int = Field(4, ge=1)
-    tokens_per_batch: int = Field(ge=64)
-    max_tokens: int = Field(512, ge=16)
-    layers: int | None = Field(None, ge=1)
-    precision: Precision = "auto"
-
-
-class BaseModelParams(Block):
-    source: str
-    trust_remote_code: bool
-    warm_start: bool
-    warm_start_settings: WarmStart
-
-
-class SamplingOverride(Block):
-    """What one player does otherwise than the settings; empty fields follow them."""
-
-    temperature: float | None = Field(None, ge=0)
-    top_p: float | None = Field(None, gt=0, le=1)
-    max_new_tokens: int | None = Field(None, ge=1)
-
-
-class PlaySettings(Block):
-    """How language models are sampled and games are run; shared by collect and evaluate.
-
-    `sampling` maps a player's spec (e.g. `base`, `endpoint:local`) to its own sampling.
-    """
-
-    in_flight: int = Field(ge=1)
-    temperature: float = Field(ge=0)
-    top_p: float = Field(gt=0, le=1)
-    max_new_tokens: int = Field(ge=1)
-    max_reasks: int = Field(ge=0)
-    deadline_s: float = Field(gt=0)
-    record_logprobs: bool = False
-    adapter: str | None = None
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    cache_gib: float = Field(4.0, gt=0)
-    sampling: dict[str, SamplingOverride] = Field(default_factory=dict)
-
-    def of(self, spec: str) -> PlaySettings:
-        """The settings of the player `spec`."""
-        own = self.sampling.get(spec, SamplingOverride())
-        return self.model_copy(update=own.model_dump(exclude_none=True))
-
-
-class GameSource(Block):
-    """Where the raw dialogues of one game come from: `play`, or the path of a log."""
-
-    source: str | None
-    episodes: int = Field(0, ge=0)
-    grid: str = "default"
-    reward: Literal["win", "utility"] = "win"
-    players: dict[str, str] = Field(default_factory=dict)
-
-    @property
-    def log(self) -> str | None:
-        """The path of the user's log; None where the game is played."""
-        return None if self.source == PLAY else self.source
-
-
-class CollectParams(BaseModel):
-    """`settings`, then one block a game."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    settings: PlaySettings
-    __pydantic_extra__: dict[str, GameSource]
-
-    @property
-    def names(self) -> list[str]:
-        """The games that have a block."""
-        return list(self.__pydantic_extra__)
-
-    def game(self, name: str) -> GameSource:
-        return self.__pydantic_extra__[name]
-
-
-class PrepareParams(Block):
-    max_chars: int = Field(ge=1)
-
-
-class EmbedParams(Block):
-    source: str
-    use_log_vectors: bool
-    batch_size: int = Field(ge=1)
-    normalize: bool
-
-
-class ClusterParams(Block):
-    k_max: int = Field(ge=2, le=100)
-    linkage: Literal["ward", "average"]
-    exact_limit: int = Field(ge=2)
-
-
-class SelectKParams(Block):
-    method: Literal[
-        "silhouette", "calinski_harabasz", "davies_bouldin", "split_score", "cross_validated"
-    ]
-    per_role: bool
-    eps: float = Field(gt=0)
-    tau: int = Field(ge=0)
-
-
-class AggregateParams(Block):
-    method: Literal["aria", "shrinkage", "kernel", "regression", "prefix"]
-    gamma: float = Field(gt=0, le=1)
-    folds: int = Field(ge=2)
-
-
-class Lora(Block):
-    rank: int = Field(ge=1)
-    alpha: float = Field(gt=0)
-    dropout: float = Field(ge=0, lt=1)
-    target_modules: list[str] = Field(min_length=1)
-    layers: int | None = Field(None, ge=1)
-
-
-class RewardModelParams(Block):
-    backbone: str
-    learning_rate: float = Field(gt=0)
-    epochs: float = Field(gt=0)
-    max_episodes: int | None = Field(None, ge=1)
-    batch_size: int = Field(ge=1)
-    max_tokens: int = Field(ge=16)
-    tokens_per_batch: int = Field(1024, ge=64)
-    precision: Precision = "auto"
-    checkpoint_every: int = Field(20, ge=1)
-    held_out: float = Field(gt=0, lt=1)
-    weighting: Literal["none", "cell_size"]
-    lora: Lora | None
-
-
-class OnlineParams(Block):
-    iterations: int = Field(ge=0)
-    games: int = Field(ge=1)
-    updates: int = Field(ge=1)
-    batch_size: int = Field(ge=1)
-    learning_rate: float = Field(gt=0)
-    refresh_every: int = Field(ge=1)
-    replay: int = Field(1, ge=1)
-    rollouts: str
-    scorer: str = Field(IN_PROCESS, pattern=r"^(in_process|https?://\S+)$")
-
-
-PlayerKind = Literal["policy", "scripted", "endpoint"]
-
-
-class PolicyParams(Block):
-    method: Literal["reinforce", "behaviour_cloning"]
-    credit: Literal["aggregated", "discounted", "terminal"]
-    advantage: Literal["return", "centred", "normalised"]
-    kl: float = Field(ge=0)
-    learning_rate: float = Field(gt=0)
-    epochs: float = Field(gt=0)
-    max_episodes: int | None = Field(None, ge=1)
-    batch_size: int = Field(ge=1)
-    tokens_per_batch: int = Field(ge=64)
-    max_tokens: int = Field(ge=16)
-    checkpoint_every: int = Field(ge=1)
-    precision: Precision = "auto"
-    gradient_batches: int = Field(16, ge=0)
-    players: list[PlayerKind] = Field(["policy", "endpoint"], min_length=1)
-    lora: Lora | None
-    online: OnlineParams
-
-
-class GameEvaluation(Block):
-    """How one game is evaluated."""
-
-    episodes: int = Field(ge=1)
-    grid: str = "default"
-    opponents: dict[str, str] = Field(default_factory=dict)
-
-
-class EvaluateParams(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True)
-    settings: PlaySettings
-    __pydantic_extra__: dict[str, GameEvaluation | None]
-
-    @property
-    def names(self) -> list[str]:
-        """The games that have a block."""
-        return list(self.__pydantic_extra__)
-
-    def game(self, name: str) -> GameEvaluation | None:
-        """None for a log without a game, which cannot be played."""
-        return self.__pydantic_extra__[name]
-
-
-class ReportParams(Block):
-    umap: bool
-    umap_points: int = Field(ge=10)
+VANILLA = "vanilla"
+_NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 class Params(Block):
     """The whole of params.yaml."""
 
-    k: int | Literal["auto"]
-    seed: int = Field(ge=0)
-    games: list[str] = Field(min_length=1)
-    endpoints: dict[str, Endpoint]
+    k: int | Literal["auto"] = Field(
+        description="number of intentions: auto = what select_k chooses; an integer "
+        "(2..cluster.k_max) overrides it"
+    )
+    seed: int = Field(ge=0, description="seeds everything that is random")
+    categories: list[str] = Field(
+        description="each has a reward model and policies of its own, for all of its logs"
+    )
+    variants: dict[str, dict[str, Any]] = Field(
+        description="policies by name, each with what it changes of the block policy"
+    )
+    logs: dict[str, LogSource] = Field(
+        min_length=1, description="dialogues by name: games that are played, logs of your own"
+    )
+    endpoints: dict[str, Endpoint] = Field(
+        description="OpenAI-compatible servers by name, for players and embed.source"
+    )
+    pace: Pace
     base_model: BaseModelParams
     collect: CollectParams
     prepare: PrepareParams
@@ -294,6 +76,7 @@ class Params(Block):
     aggregate: AggregateParams
     reward_model: RewardModelParams
     policy: PolicyParams
+    online: OnlineParams
     evaluate: EvaluateParams
     report: ReportParams
 
@@ -301,87 +84,114 @@ class Params(Block):
     def _consistent(self) -> Params:
         problems = [
             *self._k_problems(),
-            *self._game_problems(),
+            *self._log_problems(),
+            *self._variant_problems(),
             *self._player_problems(),
             *self._online_problems(),
+            *self._model_problems(),
         ]
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    @property
+    def given_k(self) -> int | None:
+        """The integer k of params.yaml; None where `select_k` chooses."""
+        return None if self.k == "auto" else self.k
+
+    def logs_of(self, category: str) -> list[str]:
+        """The logs of one category, in the order of `logs`."""
+        return [name for name, log in self.logs.items() if log.category == category]
+
+    def games_of(self, category: str) -> list[str]:
+        """Those of the category's logs that are of a game, which can be played."""
+        return [name for name in self.logs_of(category) if name in PLAYABLE]
+
+    def variant(self, name: str) -> PolicyParams:
+        """The block `policy` with what the variant `name` changes of it."""
+        return PolicyParams.model_validate(merged(self.policy.model_dump(), self.variants[name]))
 
     def _k_problems(self) -> list[str]:
         if self.k == "auto" or 2 <= self.k <= self.cluster.k_max:
             return []
         return [f"k: {self.k} is outside 2..{self.cluster.k_max} (cluster.k_max); or use auto"]
 
-    def _game_problems(self) -> list[str]:
-        known = game_names()
-        blocks = {
-            "games": self.games,
-            "collect": self.collect.names,
-            "evaluate": self.evaluate.names,
-        }
-        unknown = [
-            f"{block}: unknown game {name}{did_you_mean(name, known)}"
-            for block, names in blocks.items()
-            for name in names
-            if name not in known
-        ]
-        twice = [f"games: {n} is listed twice" for n in set(self.games) if self.games.count(n) > 1]
-        listed = [name for name in self.games if name in known]
-        return unknown + twice + [p for name in listed for p in self._listed_problems(name)]
-
-    def _listed_problems(self, name: str) -> list[str]:
-        """What is wrong with the blocks of one known game that is to run."""
+    def _log_problems(self) -> list[str]:
         problems = [
-            f"{block}.{name}: missing block for a game listed in games"
-            for block, holder in (("collect", self.collect), ("evaluate", self.evaluate))
-            if name not in holder.names
+            f"{block}: {name!r} is no name: use letters, digits and underscores"
+            for block, names in (
+                ("logs", self.logs),
+                ("variants", self.variants),
+                ("categories", self.categories),
+            )
+            for name in names
+            if not _NAME.fullmatch(name)
         ]
-        if problems:
-            return problems
-        source = self.collect.game(name).source
-        if name in LOG_ONLY and source in (None, PLAY):
-            problems.append(f"collect.{name}.source: this one cannot be played; name a log file")
-        if name in PLAYABLE and source is None:
-            problems.append(f"collect.{name}.source: say play, or name a log file")
-        if source == PLAY and self.collect.game(name).episodes == 0:
-            problems.append(f"collect.{name}.episodes: no game is played; say how many, at least 1")
-        if name in PLAYABLE and self.evaluate.game(name) is None:
-            problems.append(f"evaluate.{name}: say how this game is evaluated")
-        return problems
+        unknown = [
+            f"{block}: unknown game {name}{did_you_mean(name, PLAYABLE)}"
+            for block, names in (
+                ("base_model.games", self.base_model.games),
+                ("evaluate.games", self.evaluate.games),
+            )
+            for name in names
+            if name not in PLAYABLE
+        ]
+        return problems + unknown + [p for name in self.logs for p in self._one_log(name)]
+
+    def _one_log(self, name: str) -> Iterator[str]:
+        log = self.logs[name]
+        if log.is_played and name not in PLAYABLE:
+            yield (
+                f"logs.{name}.source: there is no game {name} to play"
+                f"{did_you_mean(name, PLAYABLE)}; name the path of a log"
+            )
+        elif log.is_played and log.episodes == 0:
+            yield f"logs.{name}.episodes: no game is played; say how many, at least 1"
+        if name in PLAYABLE and log.category in self.categories:
+            if log.category != PLAYABLE[name]:
+                yield f"logs.{name}.category: {name} is a game of {PLAYABLE[name]}"
+            if name not in self.evaluate.games:
+                yield f"evaluate.games.{name}: say how this game is evaluated"
+
+    def _variant_problems(self) -> Iterator[str]:
+        if VANILLA not in self.variants or self.variants.get(VANILLA) != {"method": "none"}:
+            yield "variants.vanilla: the base model is always evaluated: keep it, as method: none"
+        for name in self.variants:
+            try:
+                policy = self.variant(name)
+            except ValidationError as error:
+                for item in error.errors():
+                    yield _describe({**item, "loc": ("variants", name, *item["loc"])})
+                continue
+            if name != VANILLA and policy.method == "none":
+                yield f"variants.{name}: method none is vanilla's alone: choose another method"
 
     def _player_problems(self) -> list[str]:
         """Players and servers that do not exist, wherever one is named that will be used."""
-        problems = [
+        return [
             f"{where}: {problem}"
             for where, spec in self._named_players()
             if (problem := self._spec_problem(spec))
         ]
-        if self.evaluate.settings.adapter is not None:
-            problems.append(
-                "evaluate.settings.adapter: evaluation plays the base model and the policy that "
-                "the policy stage trained; leave this key out"
-            )
-        return problems
 
     def _named_players(self) -> Iterator[tuple[str, str]]:
-        """(where it stands, spec) of the players of the games that run, and of servers."""
-        for name in self.games:
-            if name in self.collect.names and (source := self.collect.game(name)).log is None:
-                for role, spec in source.players.items():
-                    yield f"collect.{name}.players.{role}", spec
-            if name in self.evaluate.names and (evaluation := self.evaluate.game(name)):
-                for role, spec in evaluation.opponents.items():
-                    yield f"evaluate.{name}.opponents.{role}", spec
-        for spec in self.collect.settings.sampling:
-            yield "collect.settings.sampling", spec
-        for spec in self.evaluate.settings.sampling:
-            yield "evaluate.settings.sampling", spec
+        """(where it stands, spec) of the players of the logs that are played, and of servers."""
+        for name, log in self.logs.items():
+            if log.is_played:
+                for role, spec in log.players.items():
+                    yield f"logs.{name}.players.{role}", spec
+            if evaluation := self.evaluate.games.get(name):
+                for role in evaluation.opponents:
+                    for spec in evaluation.facing(role):
+                        yield f"evaluate.games.{name}.opponents.{role}", spec
+        for spec in self.collect.sampling:
+            yield "collect.sampling", spec
+        for spec in self.evaluate.sampling:
+            yield "evaluate.sampling", spec
         if self.embed.source.startswith(ENDPOINT):
             yield "embed.source", self.embed.source
-        if self.policy.online.iterations and self.policy.online.rollouts.startswith(ENDPOINT):
-            yield "policy.online.rollouts", self.policy.online.rollouts
+        if self.online.variants and self.online.rollouts.startswith(ENDPOINT):
+            yield "online.rollouts", self.online.rollouts
 
     def _spec_problem(self, spec: str) -> str:
         """Why nobody is called `spec`; "" if somebody is."""
@@ -398,25 +208,47 @@ class Params(Block):
             return ""
         return f"unknown player {spec}{did_you_mean(spec, PLAYERS)}"
 
-    def _online_problems(self) -> list[str]:
-        online = self.policy.online
-        if online.iterations == 0:
-            return []
-        problems = []
-        if self.policy.lora is None:
-            problems.append(
-                "policy.lora: online training reloads an adapter, not a whole model; describe one, "
-                "or set policy.online.iterations to 0"
-            )
+    def _online_problems(self) -> Iterator[str]:
+        online = self.online
+        for name in online.variants:
+            if name not in self.variants or name == VANILLA:
+                others = [other for other in self.variants if other != VANILLA]
+                yield f"online.variants: no variant {name} to train{did_you_mean(name, others)}"
+            elif self.variants[name].get("lora", self.policy.lora) is None:
+                yield (
+                    f"online.variants: {name} has no lora: online training reloads an adapter, not "
+                    "a whole model; describe one, or take it off the list"
+                )
         if online.rollouts != IN_PROCESS and not online.rollouts.startswith(ENDPOINT):
-            problems.append(
-                f"policy.online.rollouts: {online.rollouts} is neither in_process nor endpoint:NAME"
-            )
-        return problems
+            yield f"online.rollouts: {online.rollouts} is neither in_process nor endpoint:NAME"
 
-    def games_of(self, category: str) -> list[str]:
-        """The listed games of one category, in the order of `games`."""
-        return [game for game in self.games if category_of(game) == category]
+    def _model_problems(self) -> Iterator[str]:
+        """Local weights lie where DVC sees them change."""
+        sources = {
+            "base_model.source": self.base_model.source,
+            "embed.source": self.embed.source,
+            "reward_model.backbone": self.reward_model.backbone,
+        }
+        for where, source in sources.items():
+            path = Path(source)
+            if path.is_dir() and (not source.startswith(LOCAL_MODELS) or _has_linked_part(path)):
+                yield (
+                    f"{where}: {source} is a folder where DVC would not see its weights change: "
+                    f"link its files into models/ (cp -rs {source} models/), or copy and "
+                    "`dvc add` them there"
+                )
+
+
+def _has_linked_part(path: Path) -> bool:
+    """Whether a part of a relative path is a link to a folder, into which DVC does not look."""
+    return any(part.is_symlink() for part in (path, *path.parents))
+
+
+def merged(base: Any, over: Any) -> Any:
+    """`base` with the values of `over`, block by block."""
+    if isinstance(base, Mapping) and isinstance(over, Mapping):
+        return {**base, **{key: merged(base.get(key), value) for key, value in over.items()}}
+    return over
 
 
 def did_you_mean(name: str, known: Any) -> str:
@@ -466,22 +298,35 @@ def _describe(item: Any) -> str:
 
 def _siblings(location: tuple[Any, ...]) -> list[str]:
     """Names that are allowed where an unknown key was found."""
+    fields = described_fields(location[:-1])
+    return list(fields) if fields else []
+
+
+def described_fields(location: tuple[Any, ...]) -> dict[str, Any] | None:
+    """The fields of the block at a place in params.yaml, by name; None where it is no block."""
     model: Any = Params
-    for part in location[:-1]:
-        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
-        if field is None:
-            model = _extra_model(model)
-        else:
-            model = next(
-                (t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)), None
-            )
+    for number, part in enumerate(location):
+        if location[:number] == ("variants",):
+            model = PolicyParams
+            continue
+        field = model.model_fields.get(part) if _is_model(model) else None
+        model = _block_in(field.annotation) if field else _named_block(model)
         if model is None:
-            return []
-    return list(model.model_fields)
+            return None
+    return model.model_fields if _is_model(model) else None
 
 
-def _extra_model(model: Any) -> Any:
-    return {CollectParams: GameSource, EvaluateParams: GameEvaluation}.get(model)
+def _block_in(annotation: Any) -> Any:
+    """The block in an annotation like `Lora | None`, or a mapping of named blocks as it is."""
+    if _is_model(annotation) or getattr(annotation, "__origin__", None) is dict:
+        return annotation
+    return next((part for part in get_args(annotation) if _is_model(part)), None)
+
+
+def _named_block(mapping: Any) -> Any:
+    """The block that a mapping holds under every name."""
+    values = get_args(mapping)
+    return _block_in(values[1]) if len(values) == 2 else None
 
 
 def _is_model(value: Any) -> bool:

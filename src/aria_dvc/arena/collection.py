@@ -8,7 +8,6 @@ finished stays in the journal.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 import sys
 from collections import Counter
@@ -21,9 +20,11 @@ from aria_dvc.arena.tally import PLAIN_INTERVAL_S, Tally, shown
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game, IllegalMove, Match
-from aria_dvc.params import PlaySettings, did_you_mean
+from aria_dvc.params import did_you_mean
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.seeds import derived_seed
+from aria_dvc.settings import Pace, PlaySettings
 
 # Failures of a player that belong to its play, not to the machinery.
 OWN_FAULTS = frozenset({"context_full", "request_refused", "no_answer"})
@@ -74,17 +75,12 @@ def assign(game: Game, episodes: int, seed: int, grid: str = "default") -> list[
     ]
 
 
-def derived_seed(*parts: Any) -> int:
-    """A 63-bit seed that depends on all the parts and on nothing else."""
-    text = "\0".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
-
-
 def collect_episodes(
     game: Game,
     assignments: Sequence[Assignment],
     players: Mapping[str, Player],
     settings: PlaySettings,
+    pace: Pace,
     *,
     reward: str = "win",
     journal: Journal | None = None,
@@ -99,6 +95,7 @@ def collect_episodes(
                 assignments,
                 players,
                 settings,
+                pace,
                 reward=reward,
                 journal=journal,
                 title=title,
@@ -115,12 +112,13 @@ async def play_all(
     assignments: Sequence[Assignment],
     players: Mapping[str, Player],
     settings: PlaySettings,
+    pace: Pace,
     *,
     reward: str = "win",
     journal: Journal | None = None,
     title: str = "",
 ) -> list[Episode]:
-    """Play all assignments, at most `settings.in_flight` at once.
+    """Play all assignments, at most `pace.in_flight` at once.
 
     Args:
         players: one for every role of the game and its environment; roles may share a player.
@@ -135,7 +133,7 @@ async def play_all(
     """
     check_players(game, players)
     finished = from_journal(journal, assignments)
-    table = _Table(game, players, settings, reward, journal, finished)
+    table = _Table(game, players, settings, pace, reward, journal, finished)
     tally = Tally(title or game.name, len(assignments), len(finished))
     with shown(tally):
         await _run_tables(table, [a for a in assignments if a.episode_id not in finished], tally)
@@ -170,6 +168,7 @@ class _Table:
     game: Game
     players: Mapping[str, Player]
     settings: PlaySettings
+    pace: Pace
     reward: str
     journal: Journal | None
     finished: dict[str, Episode]
@@ -183,7 +182,7 @@ async def _run_tables(table: _Table, todo: Iterable[Assignment], tally: Tally) -
             watch = group.create_task(_watch(table, tally))
             workers = [
                 group.create_task(_work(table, queue, tally))
-                for _ in range(table.settings.in_flight)
+                for _ in range(table.pace.in_flight)
             ]
             await asyncio.gather(*workers)
             watch.cancel()
@@ -213,7 +212,7 @@ async def _work(table: _Table, queue: Iterator[Assignment], tally: Tally) -> Non
 
 async def _watch(table: _Table, tally: Tally) -> None:
     """Print sparse progress where no terminal shows it; end a run in which nothing moves."""
-    limit = table.settings.deadline_s
+    limit = table.pace.deadline_s
     pause = min(PLAIN_INTERVAL_S, limit / 4)
     while True:
         await asyncio.sleep(pause)
@@ -222,7 +221,7 @@ async def _watch(table: _Table, tally: Tally) -> None:
         if tally.idle() > limit:
             raise AriaError(
                 f"no player has answered for {limit:.0f} s: see that servers answer, "
-                "or raise settings.deadline_s in params.yaml"
+                "or raise pace.deadline_s in params.yaml"
             )
 
 

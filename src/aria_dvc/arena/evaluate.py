@@ -1,20 +1,23 @@
-"""The vanilla and the trained policy against the same fixed opponents, on the same seeds.
+"""Every variant of the policy against the same fixed opponents, on the same seeds.
 
 Paper sec. 4: a win is an own utility strictly above the opponent's; a single-agent game is won by
-success. Both policies meet the same configurations with the same seeds, so they compare in pairs.
+success. All variants meet the same configurations with the same seeds, so they compare in pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.arena.sessions import Session
 from aria_dvc.errors import AriaError
+from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import Params
 from aria_dvc.records.episodes import Episode
+from aria_dvc.settings import BASE_MODEL, GameEvaluation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +43,14 @@ COLUMNS = (
 )
 
 
-def evaluate_game(params: Params, game: str, base_model: Path, policy: Path) -> pd.DataFrame:
-    """One row an episode: every role of `game`, played by the vanilla and the trained policy.
+def evaluate_category(
+    params: Params, variant: str, category: str, policy: Path | None
+) -> pd.DataFrame:
+    """One row an episode: every role of every game of `category`, played by one policy.
 
     Args:
-        policy: the trained policy: a LoRA folder, or a whole model's.
+        variant: the policy's name, for the column of that name.
+        policy: the trained policy: a LoRA folder, or a whole model's; None plays the base model.
 
     Raises:
         AriaError: no opponent is named for a role, or a player cannot be reached.
@@ -53,53 +59,45 @@ def evaluate_game(params: Params, game: str, base_model: Path, policy: Path) -> 
 
     rows = [
         _row(episode, variant, role, session.players)
-        for variant, role, session in _sessions(params, game, base_model, policy)
+        for game in params.games_of(category)
+        for role, session in _sessions(params, game, policy)
         for episode in session.play(params, f"evaluate {game}: {variant} as {role}")
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def empty_evaluation() -> pd.DataFrame:
-    """The table of a log that belongs to no game: nothing can be played."""
-    import pandas as pd
-
-    return pd.DataFrame(columns=list(COLUMNS))
-
-
-def _sessions(
-    params: Params, name: str, base_model: Path, policy: Path
-) -> Iterator[tuple[str, str, Session]]:
-    game, wanted = get_game(name), params.evaluate.game(name)
-    assert wanted is not None
-    whole = not (policy / "adapter_config.json").exists()
-    models = {
-        "vanilla": (base_model, None),
-        "aria": (policy, None) if whole else (base_model, policy),
-    }
-    for variant, (model, adapter) in models.items():
-        for role in game.roles:
-            session = Session(
-                game,
-                {**_opponents(game, role, wanted.opponents), role: "policy"},
-                params.evaluate.settings,
-                wanted.episodes,
-                wanted.grid,
-                model,
-                adapter,
-                purpose="evaluate",
+def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[str, Session]]:
+    """(role, its games against one opponent) of every role that the policy plays."""
+    game, wanted = get_game(name), params.evaluate.games[name]
+    whole = policy is not None and not (policy / "adapter_config.json").exists()
+    for role in game.roles:
+        for others in _opponents(game, role, wanted):
+            yield (
+                role,
+                Session(
+                    game,
+                    {**others, role: "policy"},
+                    params.evaluate,
+                    wanted.episodes,
+                    wanted.grid,
+                    str(policy) if whole else BASE_MODEL,
+                    None if whole else policy,
+                    purpose="evaluate",
+                ),
             )
-            yield variant, role, session
 
 
-def _opponents(game: Any, role: str, named: dict[str, str]) -> dict[str, str]:
-    """Player specs of every other role and of the environment."""
+def _opponents(game: Game, role: str, wanted: GameEvaluation) -> Iterator[dict[str, str]]:
+    """Player specs of every other role and of the environment, for each line-up that is asked."""
     others = [r for r in (*game.roles, game.environment) if r and r != role]
-    missing = [other for other in others if other not in named]
+    missing = [other for other in others if not wanted.facing(other)]
     if missing:
         raise AriaError(
-            f"evaluate.{game.name}.opponents: nobody plays {', '.join(missing)}: name a player"
+            f"evaluate.games.{game.name}.opponents: nobody plays {', '.join(missing)}: name a "
+            "player"
         )
-    return {other: named[other] for other in others}
+    for specs in product(*(wanted.facing(other) for other in others)):
+        yield dict(zip(others, specs, strict=True))
 
 
 def _row(

@@ -10,13 +10,10 @@ from typing import Any
 
 import orjson
 
-import aria_dvc
+from aria_dvc.cache import cache_folder
 from aria_dvc.files import write_json
 from aria_dvc.records.episodes import Episode, Utterance
 
-JOURNALS = Path(".aria_cache") / "collect"
-# Modules whose text decides how an episode comes out.
-CODE = ("arena", "games", "oracles", "players", "records", "chat.py")
 
 
 class Journal:
@@ -26,9 +23,10 @@ class Journal:
     again only by a run that would play the same episodes. A line that a crash has torn is dropped.
     """
 
-    def __init__(self, inputs: Mapping[str, Any], folder: str | Path = JOURNALS) -> None:
+    def __init__(self, inputs: Mapping[str, Any], folder: Path | None = None) -> None:
         text = orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)
-        self.folder = Path(folder) / hashlib.sha256(text).hexdigest()[:24]
+        root = cache_folder() / "collect" if folder is None else folder
+        self.folder = root / hashlib.sha256(text).hexdigest()[:24]
         self.path = self.folder / "episodes.jsonl"
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / "inputs.json", dict(inputs))
@@ -67,29 +65,3 @@ def _entry(episode: Episode) -> dict[str, Any]:
 def _episode(entry: dict[str, Any]) -> Episode:
     said = [Utterance(role, text) for role, text in entry.pop("utterances")]
     return Episode(utterances=said, **entry)
-
-
-def code_version() -> str:
-    """Hash of the source of everything that plays a part in an episode."""
-    root = Path(aria_dvc.__file__).parent
-    digest = hashlib.sha256()
-    for name in CODE:
-        path = root / name
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in files:
-            if file.suffix in (".py", ".csv", ".json", ".yaml", ".txt"):
-                digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
-
-
-def content_fingerprint(source: str | Path) -> str:
-    """Hash of a folder's files; a name that is no folder (a Hugging Face id) stands for itself."""
-    folder = Path(source)
-    if not folder.is_dir():
-        return str(source)
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(str(file.relative_to(folder)).encode() + b"\0")
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.arena.collection import assign, collect_episodes, derived_seed, from_journal
-from aria_dvc.arena.journal import Journal, code_version, content_fingerprint
+from aria_dvc.arena.collection import assign, collect_episodes, from_journal
+from aria_dvc.arena.journal import Journal
+from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
-from aria_dvc.params import Params, PlaySettings
+from aria_dvc.models.sources import ModelSource, content_hash
+from aria_dvc.params import Params
 from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
+from aria_dvc.players.specs import parse_spec
 from aria_dvc.records.episodes import Episode
-
-# Settings that change how fast games are played but not which games.
-PACE = {"in_flight", "deadline_s", "cache_gib"}
+from aria_dvc.seeds import derived_seed
+from aria_dvc.settings import BASE_MODEL, PlaySettings
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Session:
     """A series of games between the same players.
 
     Args:
-        players: player spec per role (see players/registry.py).
-        base_model: folder of the model behind `policy` and `base`.
+        players: player spec per role (see players/specs.py).
+        model: the folder of the model behind `policy` and `base`.
         adapter: LoRA folder that `policy` wears, if any.
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
     """
@@ -37,9 +39,10 @@ class Session:
     settings: PlaySettings
     episodes: int
     grid: str
-    base_model: Path
+    model: str = BASE_MODEL
     adapter: Path | None = None
     reward: str = "win"
+    record_logprobs: bool = False
     purpose: str = "collect"
 
     def play(self, params: Params, title: str = "") -> list[Episode]:
@@ -59,6 +62,7 @@ class Session:
                 wanted,
                 self._players(params),
                 self.settings,
+                params.pace,
                 reward=self.reward,
                 journal=journal,
                 title=title or f"{self.purpose} {self.game.name}",
@@ -69,46 +73,48 @@ class Session:
     def _players(self, params: Params) -> dict[str, Player]:
         context = PlayerContext(
             self.settings,
-            str(self.base_model),
+            params.pace,
+            ModelSource(self.model, params.base_model.trust_remote_code),
             params.endpoints,
-            adapter=str(self.adapter) if self.adapter else None,
-            trust_remote_code=params.base_model.trust_remote_code,
+            adapter=self.adapter,
+            record_logprobs=self.record_logprobs,
         )
         return {role: context.player(spec) for role, spec in self.players.items()}
 
     def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
-        used = {s.removeprefix("endpoint:") for s in self.players.values() if "endpoint:" in s}
+        specs = [parse_spec(text) for text in self.players.values()]
+        used = {spec.name for spec in specs if spec.kind == "endpoint"}
         return {
             "game": self.game.name,
             "seed": seed,
             "grid": self.grid,
             "reward": self.reward,
+            "record_logprobs": self.record_logprobs,
             "players": dict(self.players),
-            "settings": self.settings.model_dump(exclude=PACE | {"adapter"}),
+            "settings": self.settings.model_dump(),
+            "precision": params.pace.precision,
             "endpoints": {
-                name: endpoint.model_dump(include={"model", "options"})
+                name: endpoint.model_dump(include={"base_url", "model", "options"})
                 for name, endpoint in params.endpoints.items()
                 if name in used
             },
-            "base_model": content_fingerprint(self.base_model),
-            "adapter": content_fingerprint(self.adapter) if self.adapter else None,
-            "code": code_version(),
+            "model": content_hash(self.model),
+            "adapter": content_hash(self.adapter) if self.adapter else None,
+            "code": code_hash(f"{__name__}"),
         }
 
 
-def collect_session(params: Params, game: str, base_model: Path) -> Session:
-    """The games of `collect.<game>`."""
-    source, settings = params.collect.game(game), params.collect.settings
-    category = get_game(game).category
-    adapter = settings.adapter.replace("{category}", category) if settings.adapter else None
+def collect_session(params: Params, log: str) -> Session:
+    """The games of `logs.<log>`."""
+    source = params.logs[log]
     return Session(
-        get_game(game),
+        get_game(log),
         source.players,
-        settings,
+        params.collect,
         source.episodes,
         source.grid,
-        base_model,
-        Path(adapter) if adapter else None,
-        source.reward,
+        source.source,
+        reward=source.reward,
+        record_logprobs=params.collect.record_logprobs,
     )

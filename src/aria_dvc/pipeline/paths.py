@@ -2,66 +2,92 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+
+from aria_dvc.params import Params
+from aria_dvc.settings import BASE_MODEL as BASE_MODEL_NAME
 
 DATA = Path("data")
 METRICS = Path("metrics")
+DETAILS = METRICS / "details"
 PLOTS = METRICS / "plots"
-BASE_MODEL = DATA / "base_model"
+BASE_MODEL = Path(BASE_MODEL_NAME)
+CODE = DATA / "code"
 
 
-def logs(game: str) -> Path:
-    """The folder that DVC watches for a user's own log of `game`."""
-    return DATA / "logs" / game
+@dataclass(frozen=True)
+class LogFiles:
+    """The files of one log, in the folder of its category under data/<what>/."""
+
+    category: str
+    name: str
+
+    def _file(self, what: str, suffix: str) -> Path:
+        return DATA / what / self.category / f"{self.name}.{suffix}"
+
+    @property
+    def raw(self) -> Path:
+        return self._file("raw", "jsonl")
+
+    @property
+    def log_vectors(self) -> Path:
+        return self._file("log_vectors", "parquet")
+
+    @property
+    def turns(self) -> Path:
+        return self._file("turns", "parquet")
+
+    @property
+    def episodes(self) -> Path:
+        return self._file("episodes", "parquet")
+
+    @property
+    def embeddings(self) -> Path:
+        return self._file("embeddings", "parquet")
+
+    @property
+    def labels(self) -> Path:
+        return self._file("labels", "parquet")
+
+    @property
+    def tree(self) -> Path:
+        return self._file("tree", "parquet")
+
+    @property
+    def selected_k(self) -> Path:
+        return self._file("selected_k", "json")
+
+    @property
+    def k_curve(self) -> Path:
+        return self._file("k_curve", "csv")
+
+    @property
+    def rewards(self) -> Path:
+        return self._file("rewards", "parquet")
+
+    @property
+    def credit_quality(self) -> Path:
+        return self._file("credit_quality", "json")
 
 
-def raw(game: str) -> Path:
-    return DATA / "raw" / f"{game}.jsonl"
-
-
-def turns(game: str) -> Path:
-    return DATA / "turns" / f"{game}.parquet"
-
-
-def episodes(game: str) -> Path:
-    return DATA / "episodes" / f"{game}.parquet"
-
-
-def embeddings(game: str) -> Path:
-    return DATA / "embeddings" / f"{game}.parquet"
-
-
-def labels(game: str) -> Path:
-    return DATA / "labels" / f"{game}.parquet"
-
-
-def tree(game: str) -> Path:
-    return DATA / "tree" / f"{game}.parquet"
-
-
-def selected_k(game: str) -> Path:
-    return DATA / "selected_k" / f"{game}.json"
-
-
-def k_curve(game: str) -> Path:
-    return DATA / "k_curve" / f"{game}.csv"
-
-
-def rewards(game: str) -> Path:
-    return DATA / "rewards" / f"{game}.parquet"
-
-
-def credit_quality(game: str) -> Path:
-    return DATA / "credit_quality" / f"{game}.json"
+def files_of(params: Params, log: str) -> LogFiles:
+    """The files of the log `log` of params.yaml."""
+    return LogFiles(params.logs[log].category, log)
 
 
 def reward_model(category: str) -> Path:
     return DATA / "reward_model" / category
 
 
-def policy(category: str) -> Path:
-    return DATA / "policy" / category
+def policy(variant: str, category: str) -> Path:
+    """What `policy` trained; `online` writes beside it, and what is evaluated is their folder."""
+    return DATA / "policy" / category / variant / "offline"
 
 
-def evaluation(game: str) -> Path:
-    return DATA / "eval" / f"{game}.parquet"
+def online(variant: str, category: str) -> Path:
+    return DATA / "policy" / category / variant / "online"
+
+
+def evaluation(variant: str, category: str) -> Path:
+    return DATA / "eval" / category / f"{variant}.parquet"

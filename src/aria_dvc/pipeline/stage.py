@@ -1,31 +1,47 @@
-"""How every stage script starts: own code, checked params, one clear line on failure."""
+"""How every stage script starts: own code, checked params and arguments, one line on failure."""
 
 from __future__ import annotations
 
+import argparse
 import errno
+import inspect
+import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from aria_dvc.errors import AriaError
 from aria_dvc.memory import is_out_of_memory
-from aria_dvc.params import Params, load_params
+from aria_dvc.params import Params, did_you_mean, load_params
 
-Main = Callable[[Params, str], None]
+Main = Callable[..., None]
+# What a stage may be asked to work on, and where params.yaml names the choices.
+ITEMS: dict[str, Callable[[Params], Sequence[str]]] = {
+    "log": lambda params: list(params.logs),
+    "category": lambda params: params.categories,
+    "variant": lambda params: list(params.variants),
+    "online_variant": lambda params: params.online.variants,
+}
 
 
-def run_stage(main: Main) -> None:
-    """Run `main(params, item)`; `item` is the game or category named on the command line, or "".
+def run_stage(main: Main, *items: str) -> None:
+    """Run `main(params, *arguments)`: one argument of the command line for each of `items`.
 
-    Every AriaError, a full disk and a lack of memory end in one line on standard error and exit
-    status 1.
+    items: names in ITEMS. An argument that params.yaml does not know, every AriaError, a full
+    disk and a lack of memory end in one line on standard error and exit status 1.
     """
     quiet_libraries()
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    arguments = _arguments(main, items)
     try:
         _assert_own_code()
-        main(load_params(), sys.argv[1] if len(sys.argv) > 1 else "")
+        params = load_params()
+        for item, value in zip(items, arguments, strict=True):
+            _check(item, value, ITEMS[item](params))
+        main(params, *arguments)
     except AriaError as error:
         _fail(str(error))
     except KeyboardInterrupt:
@@ -38,6 +54,24 @@ def run_stage(main: Main) -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         _fail(f"{error.filename or 'output'}: disk full: free some space and run again")
+
+
+def _arguments(main: Main, items: Sequence[str]) -> list[str]:
+    """What stands on the command line; `--help` shows the script's docstring."""
+    about: Any = inspect.getmodule(main)
+    parser = argparse.ArgumentParser(description=about.__doc__ if about else None)
+    for item in items:
+        name = item.replace("_", " ")
+        parser.add_argument(item, help=f"a {name} of params.yaml")
+    given = parser.parse_args()
+    return [getattr(given, item) for item in items]
+
+
+def _check(item: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise AriaError(
+            f"params.yaml has no {item.replace('_', ' ')} {value}{did_you_mean(value, known)}"
+        )
 
 
 def _fail(message: str) -> None:
@@ -53,13 +87,15 @@ def _assert_own_code() -> None:
     if not Path(aria_dvc.__file__).resolve().is_relative_to(own.resolve()):
         raise AriaError(
             f"aria_dvc was imported from {Path(aria_dvc.__file__).parent}, not from {own}: "
-            "run stages from the repository's root with PYTHONPATH=src"
+            "run stages from the repository's root, as dvc.yaml does"
         )
 
 
 def quiet_libraries() -> None:
     """One progress display is ours; libraries' own bars, telemetry and deprecations stay off."""
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    for logger in ("httpx", "httpx2", "openai"):
+        logging.getLogger(logger).setLevel(logging.WARNING)
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -1,136 +1,185 @@
-"""metrics/*.json and metrics/plots/ from the outputs of all stages."""
+"""What the run shows: few numbers for reviews, all numbers as details, tables and pictures."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.credit.aggregation import ALL, chosen_labels, largest_k
 from aria_dvc.files import read_json, read_parquet, write_csv, write_json
 from aria_dvc.intentions.space import clustered_rows, read_labels
-from aria_dvc.params import CATEGORIES, Params
+from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
-from aria_dvc.records.names import PLAYABLE, category_of
+from aria_dvc.pipeline.paths import LogFiles, files_of
+from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.tables import read_vectors
 from aria_dvc.report import figures
-from aria_dvc.report.metrics import VARIANTS, credit_metrics, evaluation_metrics
+from aria_dvc.report.metrics import (
+    brief_credit,
+    brief_evaluation,
+    brief_learning,
+    credit_metrics,
+    evaluation_metrics,
+)
 from aria_dvc.report.projection import project
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def write_metrics(params: Params, folder: Path) -> None:
-    """credit.json, learning.json and evaluation.json under `folder`."""
-    write_json(folder / "credit.json", {game: _credit(game) for game in params.games})
-    write_json(folder / "learning.json", _learning(params))
-    played = [game for game in params.games if game in PLAYABLE]
-    evaluation = {game: _evaluation(game) for game in played}
-    write_json(folder / "evaluation.json", evaluation)
+@dataclass(frozen=True)
+class Run:
+    """The outputs of all stages, as params.yaml names them (never what else lies in folders)."""
+
+    params: Params
+
+    @property
+    def logs(self) -> dict[str, LogFiles]:
+        return {name: files_of(self.params, name) for name in self.params.logs}
+
+    @property
+    def categories(self) -> list[str]:
+        """Those with logs to learn from."""
+        return [name for name in self.params.categories if self.params.logs_of(name)]
+
+    @cached_property
+    def credit(self) -> dict[str, Any]:
+        """Everything that was measured of each log's intentions and credit."""
+        return {
+            name: credit_metrics(
+                read_json(files.selected_k),
+                read_parquet(files.rewards),
+                read_json(files.credit_quality),
+            )
+            for name, files in self.logs.items()
+        }
+
+    @cached_property
+    def learning(self) -> dict[str, Any]:
+        """What the learning stages measured, per category: reward model, policies by variant."""
+        return {category: self._learned(category) for category in self.categories}
+
+    def _learned(self, category: str) -> dict[str, Any]:
+        online = {
+            name: read_json(paths.online(name, category) / "metrics.json")
+            for name in self.params.online.variants
+        }
+        return {
+            "reward_model": read_json(paths.reward_model(category) / "metrics.json"),
+            "policy": {
+                name: read_json(paths.policy(name, category) / "metrics.json")
+                for name in self.params.variants
+            },
+            **({"online": online} if online else {}),
+        }
+
+    @cached_property
+    def games(self) -> pd.DataFrame:
+        """One row per evaluation game of every variant."""
+        import pandas as pd
+
+        tables = [
+            read_parquet(paths.evaluation(variant, category))
+            for category in self.params.categories
+            for variant in self.params.variants
+        ]
+        return pd.concat([table for table in tables if len(table)] or tables[:1])
+
+    @cached_property
+    def evaluation(self) -> dict[str, Any]:
+        """Per game: rates by role and over both, and what each variant gains over vanilla."""
+        return {
+            str(game): evaluation_metrics(rows, PLAYABLE[str(game)] == "adversarial")
+            for game, rows in self.games.groupby("game")
+        }
 
 
-def write_plots(params: Params, folder: Path) -> None:
-    """CSV files with the numbers behind every picture, and the pictures as PNG."""
-    curves = {game: _curve(game) for game in params.games}
-    write_csv(folder / "k_curve.csv", _stacked(curves))
-    for game, curve in curves.items():
-        selection = read_json(paths.selected_k(game))
-        figures.save(
-            figures.k_curve(curve, largest_k(selection), game), folder / f"k_curve_{game}.png"
-        )
-        figures.save(figures.sparsity(curve, game), folder / f"sparsity_{game}.png")
-        rewards = read_parquet(paths.rewards(game))
-        figures.save(figures.rewards(rewards, game), folder / f"rewards_{game}.png")
-        if params.report.umap:
-            _intention_map(params, game, selection, folder)
-    _learning_plots(params, folder)
-    rates = _rates(params)
+def write_metrics(run: Run, folder: Path) -> None:
+    """credit.json, learning.json and evaluation.json: what a review looks at, rounded."""
+    write_json(folder / "credit.json", {n: brief_credit(m) for n, m in run.credit.items()})
+    write_json(folder / "learning.json", {n: brief_learning(m) for n, m in run.learning.items()})
+    brief = {name: brief_evaluation(m) for name, m in run.evaluation.items()}
+    write_json(folder / "evaluation.json", brief)
+
+
+def write_details(run: Run, folder: Path) -> None:
+    """All numbers, in files of the same names."""
+    for name in ("credit", "learning", "evaluation"):
+        write_json(folder / f"{name}.json", getattr(run, name))
+
+
+def write_plots(run: Run, folder: Path) -> None:
+    """CSV files for `dvc plots`, one a log, and pictures as PNG."""
+    pictures = folder / "pictures"
+    pictures.mkdir(parents=True)
+    for name, files in run.logs.items():
+        _log_plots(run, name, files, folder)
+        if run.params.report.umap:
+            _intention_map(run.params, name, files, pictures)
+    for category in run.categories:
+        _learning_plots(run, category, folder)
+    rates = evaluation_rates(run.evaluation)
     write_csv(folder / "evaluation.csv", rates)
     if len(rates):
-        figures.save(figures.evaluation(rates), folder / "evaluation.png")
+        figures.save(figures.evaluation(rates), pictures / "evaluation.png")
 
 
-def _credit(game: str) -> dict[str, Any]:
-    return credit_metrics(
-        read_json(paths.selected_k(game)),
-        read_parquet(paths.rewards(game)),
-        read_json(paths.credit_quality(game)),
-    )
-
-
-def _curve(game: str) -> pd.DataFrame:
-    """The rows of k_curve that are about all roles together."""
+def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
     import pandas as pd
 
-    curve = pd.read_csv(paths.k_curve(game))
-    return curve[curve["role"] == ALL].drop(columns="role")
+    curve = pd.read_csv(files.k_curve)
+    curve = curve[curve["role"] == ALL].drop(columns="role")
+    write_csv(folder / "k_curve" / f"{name}.csv", curve)
+    calibration = run.credit[name]["credit_quality"].get("calibration", [])
+    columns = ["decile", "actions", "credit", "return"]
+    write_csv(folder / "credit" / f"{name}.csv", pd.DataFrame(calibration, columns=columns))
+    pictures, k = folder / "pictures", run.credit[name]["selected_k"]
+    figures.save(figures.k_curve(curve, k, name), pictures / f"k_curve_{name}.png")
+    figures.save(figures.sparsity(curve, name), pictures / f"sparsity_{name}.png")
+    rewards = read_parquet(files.rewards)
+    figures.save(figures.rewards(rewards, name), pictures / f"rewards_{name}.png")
 
 
-def _learning(params: Params) -> dict[str, Any]:
-    """What the learning stages measured, per category with games in this run."""
-    return {
-        category: {
-            "reward_model": read_json(paths.reward_model(category) / "metrics.json"),
-            "policy": read_json(paths.policy(category) / "metrics.json"),
-        }
-        for category in CATEGORIES
-        if params.games_of(category)
-    }
-
-
-def _evaluation(game: str) -> dict[str, Any]:
-    table = read_parquet(paths.evaluation(game))
-    return evaluation_metrics(table, category_of(game) == "adversarial")
-
-
-def _rates(params: Params) -> pd.DataFrame:
-    """One row per game, role and policy: rate, low, high."""
+def _learning_plots(run: Run, category: str, folder: Path) -> None:
+    """The loss of every variant that took a step, and the course of online training."""
     import pandas as pd
 
-    rows = []
-    for game in params.games:
-        if game not in PLAYABLE:
-            continue
-        key = "win_rate" if category_of(game) == "adversarial" else "success_rate"
-        for role, numbers in _evaluation(game).items():
-            for variant in VARIANTS:
-                values = (numbers[variant][name] for name in (key, f"{key}_low", f"{key}_high"))
-                rows.append((game, role, variant, *values))
-    return pd.DataFrame(rows, columns=["game", "role", "variant", "rate", "low", "high"])
-
-
-def _learning_plots(params: Params, folder: Path) -> None:
-    import pandas as pd
-
-    offline: dict[str, pd.DataFrame] = {}
-    for category in filter(params.games_of, CATEGORIES):
-        history, online = (paths.policy(category) / f"{name}.csv" for name in ("history", "online"))
+    for variant in run.params.variants:
+        title = f"{category}-{variant}"
+        history = paths.policy(variant, category) / "history.csv"
         if history.exists():
-            offline[category] = pd.read_csv(history)
-            figure = figures.loss(offline[category], f"policy, {category}")
-            figures.save(figure, folder / f"policy_loss_{category}.png")
-        if online.exists():
-            figure = figures.online(pd.read_csv(online), f"policy, {category}, online")
-            figures.save(figure, folder / f"policy_online_{category}.png")
-    write_csv(folder / "policy_loss.csv", _stacked(offline, "category"))
+            write_csv(folder / "training" / f"{title}.csv", pd.read_csv(history))
+        if variant in run.params.online.variants:
+            course = pd.read_csv(paths.online(variant, category) / "online.csv")
+            figure = figures.online(course, f"{title}, online")
+            figures.save(figure, folder / "pictures" / f"online_{title}.png")
 
 
-def _stacked(frames: dict[str, pd.DataFrame], name: str = "game") -> pd.DataFrame:
-    """Frames under each other, their keys in a first column."""
+def evaluation_rates(evaluation: dict[str, Any]) -> pd.DataFrame:
+    """One row per game, role and variant: policy (a label), rate, low, high, episodes."""
     import pandas as pd
 
-    if not frames:
-        return pd.DataFrame(columns=[name])
-    return pd.concat([f.assign(**{name: key}) for key, f in frames.items()], ignore_index=True)
+    rows = [
+        (f"{game}, {role}: {name}", game, role, name, *(n[key] for key in RATE))
+        for game, numbers in evaluation.items()
+        for role, by_variant in numbers["by_role"].items()
+        for name, n in by_variant.items()
+    ]
+    return pd.DataFrame(rows, columns=["policy", "game", "role", "variant", *RATE])
 
 
-def _intention_map(params: Params, game: str, selection: dict[str, Any], folder: Path) -> None:
-    turns = read_parquet(paths.turns(game))
-    rows = clustered_rows(turns, game)
-    labels = chosen_labels(turns, read_labels(paths.labels(game)), selection)[rows]
-    vectors = read_vectors(paths.embeddings(game))[rows]
+RATE = ("rate", "low", "high", "episodes")
+
+
+def _intention_map(params: Params, name: str, files: LogFiles, folder: Path) -> None:
+    turns, selection = read_parquet(files.turns), read_json(files.selected_k)
+    rows = clustered_rows(turns, name)
+    labels = chosen_labels(turns, read_labels(files.labels), selection)[rows]
+    vectors = read_vectors(files.embeddings)[rows]
     drawn, points = project(vectors, params.report.umap_points, params.seed)
-    title = f"{game}: {largest_k(selection)} intentions"
+    title = f"{name}: {largest_k(selection)} intentions"
     figures.save(
-        figures.intention_map(points, labels[drawn], title), folder / f"intentions_{game}.png"
+        figures.intention_map(points, labels[drawn], title), folder / f"intentions_{name}.png"
     )

@@ -27,7 +27,8 @@ INDICES = {
     "davies_bouldin": "Davies-Bouldin (lower is better)",
     "split_score": "SplitScore (stable when small)",
 }
-COLOURS = {"vanilla": "#8a8f98", "aria": "#1f6fb4"}
+GREY, BLUE = "#8a8f98", "#1f6fb4"
+COLOURS = (GREY, BLUE, "#c98a2b", "#4a9c6d", "#b5577f", "#7a68b8", "#5b7f95", "#a0522d")
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -41,7 +42,7 @@ def k_curve(curve: pd.DataFrame, selected: int, title: str) -> Figure:
     """Every index against k; a line marks the chosen k."""
     figure, axes = plt.subplots(2, 2, figsize=(9, 5.6), sharex=True, layout="constrained")
     for axis, (column, label) in zip(axes.flat, INDICES.items(), strict=True):
-        axis.plot(curve["k"], curve[column], color=COLOURS["aria"], linewidth=1.4)
+        axis.plot(curve["k"], curve[column], color=BLUE, linewidth=1.4)
         axis.axvline(selected, color="#c44e52", linewidth=1, linestyle="--")
         axis.set_title(label, fontsize=9)
         axis.grid(alpha=0.25)
@@ -69,8 +70,8 @@ def rewards(frame: pd.DataFrame, title: str) -> Figure:
     low = min(frame["return"].min(), frame["reward"].min())
     high = max(frame["return"].max(), frame["reward"].max())
     bins = np.linspace(low, max(high, low + 1e-6), 31).tolist()
-    axis.hist(frame["return"], bins, alpha=0.55, label="discounted return", color="#8a8f98")
-    axis.hist(frame["reward"], bins, alpha=0.65, label="credit", color=COLOURS["aria"])
+    axis.hist(frame["return"], bins, alpha=0.55, label="discounted return", color=GREY)
+    axis.hist(frame["reward"], bins, alpha=0.65, label="credit", color=BLUE)
     axis.set(xlabel="reward of a turn", ylabel="turns")
     axis.set_title(title, fontsize=10)
     axis.legend(frameon=False)
@@ -78,17 +79,20 @@ def rewards(frame: pd.DataFrame, title: str) -> Figure:
 
 
 def evaluation(frame: pd.DataFrame) -> Figure:
-    """Win or success rate per game and role for both policies, with 95 % intervals.
+    """Win or success rate per game and role for every variant, with 95 % intervals.
 
     Columns of `frame`: game, role, variant, rate, low, high.
     """
     seats = list(dict.fromkeys(zip(frame["game"], frame["role"], strict=True)))
+    variants = list(dict.fromkeys(frame["variant"]))
+    width = 0.76 / len(variants)
     figure, axis = plt.subplots(figsize=(1.6 + 1.3 * len(seats), 3.8), layout="constrained")
-    for offset, (variant, colour) in zip((-0.19, 0.19), COLOURS.items(), strict=True):
+    for number, variant in enumerate(variants):
         part = frame[frame["variant"] == variant].set_index(["game", "role"]).loc[seats]
-        x = np.arange(len(seats)) + offset
+        x = np.arange(len(seats)) + (number - (len(variants) - 1) / 2) * width
         errors = np.abs(part[["low", "high"]].to_numpy().T - part["rate"].to_numpy())
-        axis.bar(x, part["rate"], 0.36, color=colour, label=variant)
+        colour = COLOURS[number % len(COLOURS)]
+        axis.bar(x, part["rate"], 0.95 * width, color=colour, label=variant)
         axis.errorbar(x, part["rate"], errors, fmt="none", ecolor="#333333", capsize=3)
     axis.set_xticks(range(len(seats)), [f"{game}\n{role}" for game, role in seats], fontsize=8)
     axis.set(ylabel="win or success rate", ylim=(0, 1))
@@ -115,14 +119,4 @@ def online(history: pd.DataFrame, title: str) -> Figure:
     axis.set_title(title, fontsize=10)
     axis.grid(alpha=0.25)
     axis.legend(frameon=False)
-    return figure
-
-
-def loss(history: pd.DataFrame, title: str) -> Figure:
-    """Training loss by step (columns step, loss)."""
-    figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
-    axis.plot(history["step"], history["loss"], color=COLOURS["aria"])
-    axis.set(xlabel="optimiser step", ylabel="loss")
-    axis.set_title(title, fontsize=10)
-    axis.grid(alpha=0.25)
     return figure

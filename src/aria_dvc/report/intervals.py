@@ -30,15 +30,24 @@ def paired_difference(after: np.ndarray, before: np.ndarray) -> dict[str, Any]:
     Fewer than two pairs, or differences that are all equal, have no interval (null).
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
-    mean = float(difference.mean()) if len(difference) else None
-    if len(difference) < 2 or np.ptp(difference) == 0:
-        return {"mean": mean, "low": None, "high": None, "p": None, "pairs": len(difference)}
-    test = stats.ttest_1samp(difference, 0.0)
+    result = mean_interval(difference)
+    return {**result, "pairs": result.pop("count")}
+
+
+def mean_interval(values: np.ndarray) -> dict[str, Any]:
+    """Mean of (n,) float64 values with its t interval and the p value against 0.
+
+    Fewer than two values, or values that are all equal, have no interval (null).
+    """
+    mean = float(values.mean()) if len(values) else None
+    if len(values) < 2 or np.ptp(values) == 0:
+        return {"mean": mean, "low": None, "high": None, "p": None, "count": len(values)}
+    test = stats.ttest_1samp(values, 0.0)
     interval = test.confidence_interval(CONFIDENCE)
     return {
         "mean": mean,
         "low": float(interval.low),
         "high": float(interval.high),
         "p": float(test.pvalue),
-        "pairs": len(difference),
+        "count": len(values),
     }

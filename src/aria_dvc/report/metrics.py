@@ -1,4 +1,4 @@
-"""The numbers of a run, gathered from what the stages wrote, for metrics/*.json."""
+"""The numbers of a run, gathered from what the stages wrote: in full, and in brief for reviews."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from aria_dvc.credit.aggregation import largest_k
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.returns import variances
+from aria_dvc.params import VANILLA
 from aria_dvc.report.intervals import paired_difference, rate
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VARIANTS = ("vanilla", "aria")
+DIGITS = 4
 
 
 def credit_metrics(
@@ -21,7 +22,7 @@ def credit_metrics(
     rewards: pd.DataFrame,
     quality: dict[str, Any],
 ) -> dict[str, Any]:
-    """One game's intention space and credit.
+    """One log's intention space and credit.
 
     selected_k: the largest of the roles' own numbers of intentions where they have some.
     reward_variance_before / after: variance over all actions of the discounted return and of the
@@ -46,40 +47,50 @@ def credit_metrics(
 
 
 def evaluation_metrics(games: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
-    """One game's evaluation, per role and policy: rates with 95 % intervals and failures.
+    """One game's evaluation: rates with 95 % intervals, failures, and gains over vanilla.
 
     Args:
-        games: one row an episode (see arena/evaluate.py).
+        games: one row an episode (see arena/evaluate.py), of all variants.
         adversarial: the rate is the win rate (own utility strictly above the opponent's), with
             the share of games without a deal beside it; otherwise the success rate.
+
+    Returns:
+        all: by variant over all roles; by_role: role -> by variant; minus_vanilla: variant ->
+        paired difference on the same configurations and seeds, over all roles.
     """
-    return {role: _role_metrics(rows, adversarial) for role, rows in games.groupby("role")}
-
-
-def _role_metrics(rows: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
-    by_variant = {name: rows[rows["variant"] == name] for name in VARIANTS}
-    result: dict[str, Any] = {
-        name: _variant_metrics(part, adversarial) for name, part in by_variant.items()
+    by_role = {
+        str(role): _by_variant(rows, adversarial) for role, rows in games.groupby("role")
     }
-    paired = by_variant["aria"].merge(
-        by_variant["vanilla"], on="episode", suffixes=("_aria", "_vanilla"), validate="1:1"
-    )
-    result["aria_minus_vanilla"] = paired_difference(
-        paired["won_aria"].to_numpy(), paired["won_vanilla"].to_numpy()
-    )
-    return result
+    return {
+        "all": _by_variant(games, adversarial),
+        "by_role": by_role,
+        "minus_vanilla": _gains(games),
+    }
+
+
+def _by_variant(rows: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
+    return {
+        str(name): _variant_metrics(part, adversarial)
+        for name, part in rows.groupby("variant", sort=False)
+    }
+
+
+def _gains(games: pd.DataFrame) -> dict[str, Any]:
+    won = games.pivot(index=["role", "opponent", "episode"], columns="variant", values="won")
+    if VANILLA not in won:
+        return {}
+    return {
+        str(name): paired_difference(won[name].to_numpy(bool), won[VANILLA].to_numpy(bool))
+        for name in games["variant"].unique()
+        if name != VANILLA
+    }
 
 
 def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
-    key = "win_rate" if adversarial else "success_rate"
-    interval = rate(part["won"].to_numpy(dtype=bool))
     failed = part[part["failure_kind"] != ""]
     kinds = Counter((failed["failure_role"] + ": " + failed["failure_kind"]).tolist())
     result = {
-        key: interval["rate"],
-        f"{key}_low": interval["low"],
-        f"{key}_high": interval["high"],
-        "episodes": interval["episodes"],
+        **rate(part["won"].to_numpy(dtype=bool)),
         "mean_reward": float(part["reward"].mean()),
         "mean_turns": float(part["turns"].mean()),
         "failed": len(failed),
@@ -88,3 +99,32 @@ def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
     if adversarial:
         result["no_deal_rate"] = float(part["no_deal"].mean())
     return result
+
+
+def brief_credit(metrics: dict[str, Any]) -> dict[str, Any]:
+    """selected_k, and the R2 of the credit on held-out episodes (null: nothing to explain)."""
+    r2 = metrics["credit_quality"].get("r2", {}).get("method")
+    return {"selected_k": metrics["selected_k"], "r2": rounded(r2)}
+
+
+def brief_learning(metrics: dict[str, Any]) -> dict[str, Any]:
+    """R2 of the reward model on held-out episodes; each variant's ratio of gradient variances."""
+    ratios = {
+        name: {"gradient_variance_ratio": rounded(policy["gradient_variance_ratio"])}
+        for name, policy in metrics["policy"].items()
+        if "gradient_variance_ratio" in policy
+    }
+    return {"reward_model_r2": rounded(metrics["reward_model"].get("r2")), **ratios}
+
+
+def brief_evaluation(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Win or success rate of every variant, and the interval of its gain over vanilla."""
+    brief = {name: rounded(numbers["rate"]) for name, numbers in metrics["all"].items()}
+    for name, gain in metrics["minus_vanilla"].items():
+        brief[f"{name}_gain_low"] = rounded(gain["low"])
+        brief[f"{name}_gain_high"] = rounded(gain["high"])
+    return brief
+
+
+def rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)

@@ -1,0 +1,369 @@
+"""The blocks of params.yaml: every field typed, bounded and described, once and without a default.
+
+The comment of a line in params.yaml is the description here; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+
+IN_PROCESS = "in_process"
+BASE_MODEL = "data/base_model"
+LOCAL_MODELS = "models/"
+SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+
+Precision = Literal["auto", "float32", "bfloat16"]
+PlayerKind = Literal["policy", "scripted", "endpoint"]
+CreditName = Literal["aggregated", "discounted", "terminal"]
+
+
+class Block(BaseModel):
+    """A block of params.yaml: unknown keys are refused, values are checked strictly."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
+    )
+
+
+class Endpoint(Block):
+    """An OpenAI-compatible server, named under `endpoints`; the key comes from the environment."""
+
+    base_url: str = Field(description="where it listens")
+    model: str = Field(description="the model's name on that server")
+    api_key_env: str | None = Field(
+        None,
+        description="the environment variable that holds the key (never the key itself); leave "
+        "out if none",
+    )
+    max_concurrency: int = Field(16, ge=1, description="requests under way at once")
+    timeout_s: float = Field(
+        60.0, gt=0, description="seconds until one request is given up and retried"
+    )
+    deadline_s: float = Field(
+        600.0, gt=0, description="seconds without any success after which the run stops"
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict,
+        description="further fields of every request, e.g. reasoning_effort; null drops a field",
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise PydanticCustomError(SECRET, "must look like http://host:port/v1")
+        if parts.username or parts.password or parts.query:
+            hint = "carries credentials: name an environment variable in api_key_env instead"
+            raise PydanticCustomError(SECRET, hint)
+        return url
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_a_variable(cls, name: str | None) -> str | None:
+        if name is not None and not _VARIABLE.fullmatch(name):
+            hint = "must be the name of an environment variable in capitals, not the key itself"
+            raise PydanticCustomError(SECRET, hint)
+        return name
+
+
+class Pace(Block):
+    """What suits a machine: it changes how fast results come, and results only by rounding."""
+
+    in_flight: int = Field(ge=1, description="games played at once; more = faster, more memory")
+    cache_gib: float = Field(
+        gt=0, description="memory for keys and values of the games in flight; too little = slower"
+    )
+    deadline_s: float = Field(
+        gt=0, description="seconds without a finished episode or request until a stage gives up"
+    )
+    embed_batch: int = Field(ge=1, description="texts embedded at once; more = more memory")
+    tokens_per_batch: int = Field(
+        ge=64, description="training tokens per forward pass; more = faster, more memory"
+    )
+    checkpoint_every: int = Field(
+        ge=1, description="optimiser steps between checkpoints, which make training resumable"
+    )
+    precision: Precision = Field(
+        description="auto = bfloat16 where the hardware multiplies it natively; or float32, "
+        "bfloat16"
+    )
+
+
+class LogSource(Block):
+    """One log by name: a game that is played, or a log of the user's own."""
+
+    source: str = Field(
+        description="data/base_model: played with that model; or the path of your own log"
+    )
+    category: str = Field(
+        description="whose reward model and policy learn from it; one not listed trains nothing"
+    )
+    episodes: int = Field(0, ge=0, description="games to play (paper: 1000)")
+    grid: str = Field("default", description="configurations: glee48, glee_full or default")
+    reward: Literal["win", "utility"] = Field(
+        "win", description="final reward: win (1, 0.5, 0) or utility"
+    )
+    players: dict[str, str] = Field(
+        default_factory=dict,
+        description="who plays each role: policy, base, embedded, scripted:NAME or endpoint:NAME",
+    )
+
+    @property
+    def is_played(self) -> bool:
+        """Whether the dialogues come from playing; otherwise `source` is a log."""
+        return self.source == BASE_MODEL or self.source.startswith(LOCAL_MODELS)
+
+
+class WarmStart(Block):
+    episodes: int = Field(
+        ge=1, description="scripted dialogues per game; more = better play, longer start"
+    )
+    epochs: int = Field(
+        ge=1, description="passes over them; new dialogues teach more than a second pass"
+    )
+    learning_rate: float = Field(gt=0, description="step size; too high forgets English")
+    batch_size: int = Field(ge=1, description="dialogues per optimiser step")
+    max_tokens: int = Field(ge=16, description="longer dialogues are left out")
+    layers: int | None = Field(
+        ge=1, description="train only so many layers nearest the output; null = all"
+    )
+
+
+class BaseModelParams(Block):
+    source: str = Field(
+        description="packaged weights, a Hugging Face id or a folder under models/ "
+        "(paper: meta-llama/Meta-Llama-3-8B-Instruct)"
+    )
+    trust_remote_code: bool = Field(
+        description="true lets a model's own Python code run: only for sources that you trust"
+    )
+    warm_start: bool = Field(
+        description="teach the model the games' language on scripted dialogues first (paper: "
+        "false; tiny models cannot play without)"
+    )
+    games: list[str] = Field(description="the games whose language it is taught")
+    warm_start_settings: WarmStart
+
+
+class SamplingOverride(Block):
+    """What one player does otherwise than the settings; empty fields follow them."""
+
+    temperature: float | None = Field(None, ge=0)
+    top_p: float | None = Field(None, gt=0, le=1)
+    max_new_tokens: int | None = Field(None, ge=1)
+
+
+class PlaySettings(Block):
+    """How language models are sampled and games are run; shared by collect and evaluate."""
+
+    temperature: float = Field(
+        ge=0, description="sampling temperature of language models; 0 = greedy"
+    )
+    top_p: float = Field(gt=0, le=1, description="nucleus sampling: share of probability kept")
+    max_new_tokens: int = Field(ge=1, description="longest utterance in tokens")
+    max_reasks: int = Field(
+        ge=0,
+        description="times a player is asked again after an illegal move, before it forfeits; "
+        "what it says then trains no policy",
+    )
+    sampling: dict[str, SamplingOverride] = Field(
+        description="own sampling of a player by its name, e.g. endpoint:local with temperature"
+    )
+
+    def of(self, spec: str) -> PlaySettings:
+        """The settings of the player `spec`."""
+        own = self.sampling.get(spec, SamplingOverride())
+        return self.model_copy(update=own.model_dump(exclude_none=True))
+
+
+class CollectParams(PlaySettings):
+    record_logprobs: bool = Field(
+        description="keep token ids and log-probabilities of our own policy in the log"
+    )
+
+
+class PrepareParams(Block):
+    max_chars: int = Field(
+        ge=1,
+        description="a longer utterance is refused (a broken log more often than a long speech)",
+    )
+
+
+class EmbedParams(Block):
+    source: str = Field(
+        description="packaged model, sentence-transformers id, folder under models/, or "
+        "endpoint:NAME (paper: text-embedding-3-small)"
+    )
+    use_log_vectors: bool = Field(
+        description="a log that carries embeddings keeps them; false embeds its texts anew"
+    )
+    normalize: bool = Field(
+        description="scale vectors to unit length, so that distance means angle"
+    )
+
+
+class ClusterParams(Block):
+    k_max: int = Field(ge=2, le=100, description="finest cut of the tree (2..100)")
+    linkage: Literal["ward", "average"] = Field(
+        description="ward, or average (the paper's appendix D)"
+    )
+    exact_limit: int = Field(
+        ge=2, description="above this many distinct utterances the near-exact tree is used"
+    )
+
+
+class SelectKParams(Block):
+    method: Literal[
+        "silhouette", "calinski_harabasz", "davies_bouldin", "split_score", "cross_validated"
+    ] = Field(
+        description="silhouette, calinski_harabasz, davies_bouldin, split_score (the paper's) or "
+        "cross_validated"
+    )
+    per_role: bool = Field(description="true = every role has its own k")
+    eps: float = Field(
+        gt=0, description="split_score: largest mean change of the rewards that counts as stable"
+    )
+    tau: int = Field(ge=0, description="split_score: for how many further k it must stay stable")
+
+
+class AggregateParams(Block):
+    method: Literal["aria", "shrinkage", "kernel", "regression", "prefix"] = Field(
+        description="aria (cell means, the paper's), shrinkage, kernel, regression or prefix"
+    )
+    gamma: float = Field(
+        gt=0, le=1, description="discount per own turn; lower = later turns matter more"
+    )
+    folds: int = Field(ge=2, description="folds by episode for the credit_quality metric")
+
+
+class Lora(Block):
+    rank: int = Field(ge=1, description="size of the adapter (paper: 8)")
+    alpha: float = Field(gt=0, description="strength of the adapter (paper: 16)")
+    dropout: float = Field(ge=0, lt=1, description="dropout on the adapter's input")
+    target_modules: list[str] = Field(
+        min_length=1, description="projections that are adapted (paper: q, k, v)"
+    )
+    layers: int | None = Field(
+        ge=1, description="adapt only so many layers nearest the output; null = all (paper: null)"
+    )
+
+
+class RewardModelParams(Block):
+    backbone: str = Field(
+        description="base = data/base_model, or a Hugging Face id or a folder under models/"
+    )
+    learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")
+    epochs: float = Field(gt=0, description="passes over the training actions (paper: 3)")
+    max_episodes: int | None = Field(
+        ge=1, description="episodes per log that are used at the most, drawn by seed; null = all"
+    )
+    batch_size: int = Field(
+        ge=1, description="actions per step, by whole dialogues (paper: 64)"
+    )
+    max_tokens: int = Field(ge=16, description="longest history + action (paper: 4096)")
+    held_out: float = Field(
+        gt=0, lt=1, description="share of episodes kept for the held-out metrics"
+    )
+    weighting: Literal["none", "cell_size"] = Field(
+        description="none, or cell_size: actions of large cells weigh more"
+    )
+    lora: Lora | None = Field(description="null trains all weights")
+
+
+class PolicyParams(Block):
+    method: Literal["reinforce", "behaviour_cloning", "none"] = Field(
+        description="reinforce, behaviour_cloning (imitate successful episodes), or none (the "
+        "base model as it is)"
+    )
+    credit: CreditName = Field(
+        description="aggregated (ARIA), discounted (no aggregation) or terminal (no decay either)"
+    )
+    advantage: Literal["return", "centred", "normalised"] = Field(
+        description="return (the paper's), centred (minus the state's value) or normalised"
+    )
+    kl: float = Field(
+        ge=0, description="weight of the KL divergence to the base model; 0 = none"
+    )
+    learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")
+    epochs: float = Field(gt=0, description="passes over the episodes (paper: 3)")
+    max_episodes: int | None = Field(
+        ge=1, description="episodes per log that are used at the most, drawn by seed; null = all"
+    )
+    batch_size: int = Field(
+        ge=1,
+        description="episodes per optimiser step (paper: 32 adversarial, 16 single-agent)",
+    )
+    max_tokens: int = Field(
+        ge=16, description="longest dialogue; older turns are cut (paper: 4096)"
+    )
+    gradient_batches: int = Field(
+        ge=0, description="small batches for the metric gradient_variance_ratio; 0 skips it"
+    )
+    players: list[PlayerKind] = Field(
+        min_length=1,
+        description="kinds of player whose utterances are trained on in games that we played "
+        "(base counts as policy); of your own logs all",
+    )
+    lora: Lora | None = Field(description="null trains all weights")
+
+
+class OnlineParams(Block):
+    variants: list[str] = Field(
+        description="variants that go on with play, score, update after `policy`; none = no "
+        "online training"
+    )
+    iterations: int = Field(ge=1, description="rounds of play, score, update (paper: 150)")
+    games: int = Field(ge=1, description="games per iteration (paper: 32)")
+    updates: int = Field(ge=1, description="policy updates per iteration (paper: 10)")
+    batch_size: int = Field(ge=1, description="episodes per update (paper: 64)")
+    learning_rate: float = Field(gt=0, description="step size (paper: 3e-6)")
+    refresh_every: int = Field(
+        ge=1, description="policy updates between refreshes of the reward model"
+    )
+    replay: int = Field(
+        ge=1, description="iterations whose games the updates draw on; 1 = only the newest"
+    )
+    rollouts: str = Field(
+        description="in_process, or endpoint:NAME (a vLLM server that reloads the adapter)"
+    )
+    scorer: str = Field(
+        pattern=r"^(in_process|https?://\S+)$",
+        description="in_process, or the URL of `aria serve-reward-model` on another machine, "
+        "whose business the refresh then is",
+    )
+
+
+class GameEvaluation(Block):
+    """How one game is evaluated."""
+
+    episodes: int = Field(
+        ge=1, description="games per role and policy (paper: 1200 adversarial, 200 single-agent)"
+    )
+    grid: str = Field(description="configurations")
+    opponents: dict[str, str | list[str]] = Field(
+        description="who the policy meets, by the other's role, or a list of them: scripted:NAME, "
+        "endpoint:NAME, embedded"
+    )
+
+    def facing(self, role: str) -> list[str]:
+        """Every opponent that is named for `role`, each for `episodes` games."""
+        named = self.opponents.get(role, [])
+        return [named] if isinstance(named, str) else named
+
+
+class EvaluateParams(PlaySettings):
+    games: dict[str, GameEvaluation] = Field(description="one block a game that can be played")
+
+
+class ReportParams(Block):
+    umap: bool = Field(
+        description="draw the intention map (a picture only, nothing depends on it)"
+    )
+    umap_points: int = Field(ge=10, description="utterances drawn at the most")

@@ -1,0 +1,83 @@
+"""A stage's fingerprint follows its imports, and changes with what the code does alone."""
+
+import importlib
+
+import pytest
+
+from aria_dvc import fingerprints
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A little package in place of ours: a (lazily) needs b, b names c for type checkers only."""
+    folder = tmp_path / "aria_dvc"
+    (folder / "games" / "data").mkdir(parents=True)
+    files = {
+        "__init__.py": "",
+        "a.py": '"""A."""\ndef f():\n    "Doc."\n    from aria_dvc.b import x\n    return x\n',
+        "b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import aria_dvc.c\nx = 1\n",
+        "c.py": "y = 2\n",
+        "errors.py": "z = 3\n",
+        "games/__init__.py": "",
+        "games/registry.py": "from importlib import import_module\n"
+        'def get(name):\n    return import_module(f"aria_dvc.games.{name}")\n',
+        "games/chess.py": "import aria_dvc.c\n",
+        "games/data/openings.csv": "e4\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    (tmp_path / "stage.py").write_text("import aria_dvc.a\nimport aria_dvc.errors\n")
+    (tmp_path / "play.py").write_text("from aria_dvc.games.registry import get\n")
+    importlib.reload(fingerprints)
+    monkeypatch.setattr(fingerprints, "SOURCE", tmp_path)
+    yield tmp_path
+    importlib.reload(fingerprints)
+
+
+def rewritten(path, old, new):
+    """The change, seen by a fresh process."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    for cached in (fingerprints._tree, fingerprints._meaning, fingerprints._imports):
+        cached.cache_clear()
+
+
+def test_imports_inside_functions_count_and_those_for_type_checkers_do_not(package):
+    found = fingerprints.fingerprint(package / "stage.py")
+    assert list(found) == ["stage.py", "aria_dvc.a", "aria_dvc.b"]
+
+
+def test_modules_imported_by_name_and_their_data_count(package):
+    found = fingerprints.fingerprint(package / "play.py")
+    assert {"aria_dvc.games.chess", "aria_dvc.c", "aria_dvc/games/data/openings.csv"} <= set(found)
+    (package / "aria_dvc/games/data/openings.csv").write_text("d4\n")
+    changed = fingerprints.fingerprint(package / "play.py")
+    assert {name for name in found if found[name] != changed[name]} == {
+        "aria_dvc/games/data/openings.csv"
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changes"),
+    [
+        ("a.py", '"""A."""', '"""Another."""', False),
+        ("a.py", '"Doc."', '"More."', False),
+        ("a.py", "return x", "return x  # why", False),
+        ("a.py", "return x", "return (x)", False),
+        ("a.py", "return x", "return x + 0", True),
+        ("b.py", "x = 1", "x = 2", True),
+        ("b.py", "import aria_dvc.c", "import aria_dvc.d", False),
+        ("c.py", "y = 2", "y = 3", False),
+        ("errors.py", "z = 3", "z = 4", False),
+    ],
+)
+def test_what_the_code_does_decides(package, file, old, new, changes):
+    before = fingerprints.fingerprint(package / "stage.py")
+    rewritten(package / "aria_dvc" / file, old, new)
+    assert (fingerprints.fingerprint(package / "stage.py") != before) == changes
+
+
+def test_every_plumbing_module_exists():
+    for module in fingerprints.PLUMBING:
+        assert fingerprints._file_of(module), module
