@@ -11,7 +11,7 @@ import math
 import re
 from functools import cache
 
-from aria_dvc.oracles.city_facts import CityFacts, city_facts, countries
+from aria_dvc.oracles.city.facts import CityFacts, city_facts, countries
 from aria_dvc.oracles.text import fold
 
 ADMIN = (

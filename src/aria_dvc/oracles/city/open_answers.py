@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.city_claims import Claims
-from aria_dvc.oracles.city_topics import kinds
+from aria_dvc.oracles.city.claims import Claims
+from aria_dvc.oracles.city.topics import kinds
 from aria_dvc.oracles.text import fold
 
 _ASKS_NAME = re.compile(

@@ -7,16 +7,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.city_facts import CityFacts
-from aria_dvc.oracles.city_lists import (
+from aria_dvc.oracles.city.facts import CityFacts
+from aria_dvc.oracles.city.lists import (
     BORDER_CITIES,
     COLONIES,
     DEEP_INLAND,
     LANDLOCKED_COUNTRIES,
     LANGUAGES,
 )
-from aria_dvc.oracles.city_logic import NUMBER, any_of, number
-from aria_dvc.oracles.city_places import Places, regions, waters
+from aria_dvc.oracles.city.logic import NUMBER, any_of, number
+from aria_dvc.oracles.city.places import Places, regions, waters
 
 CLUBS = frozenset(
     "european union|eu|nato|g20|g7|asean|brics|commonwealth|african union|arab league|opec|"

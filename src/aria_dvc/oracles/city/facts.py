@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 
-import yaml
-
-from aria_dvc.oracles.city_data import City, cities
+from aria_dvc.oracles.city.targets import City, cities
 from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_yaml
 
 _CITY_FILES = ("cities_asia_east.yaml", "cities_asia_rest.yaml", "cities_west.yaml")
 
@@ -90,11 +88,8 @@ class CityFacts:
 
 
 def _load(name: str) -> dict[str, dict[str, str]]:
-    source = resources.files("aria_dvc.oracles").joinpath(f"data/{name}")
-    loaded: dict[str, dict[str, str]] = yaml.load(
-        source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    )
-    return loaded
+    rows: dict[str, dict[str, str]] = read_yaml("aria_dvc.oracles.city", name)
+    return rows
 
 
 def _names(cell: str, separator: str = "|") -> Names:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.city_country import CLUBS, CountryClaims
-from aria_dvc.oracles.city_facts import CityFacts
-from aria_dvc.oracles.city_lists import DEMONYMS, ISLAND_COUNTRIES, LANDLOCKED_COUNTRIES, LARGEST
-from aria_dvc.oracles.city_logic import NUMBER, all_of, any_of, between, not_, number
-from aria_dvc.oracles.city_places import Places, ranges, regions, towns
-from aria_dvc.oracles.city_topics import Topics
-from aria_dvc.oracles.city_water import WaterClaims
+from aria_dvc.oracles.city.country import CLUBS, CountryClaims
+from aria_dvc.oracles.city.facts import CityFacts
+from aria_dvc.oracles.city.lists import DEMONYMS, ISLAND_COUNTRIES, LANDLOCKED_COUNTRIES, LARGEST
+from aria_dvc.oracles.city.logic import NUMBER, all_of, any_of, between, not_, number
+from aria_dvc.oracles.city.places import Places, ranges, regions, towns
+from aria_dvc.oracles.city.topics import Topics
+from aria_dvc.oracles.city.water import WaterClaims
 
 _LOCATED = r"(?:(?:\w+ly )?(?:located|situated|found|based|set|positioned|lying|nestled|built) )?"
 _HEDGE = re.compile(

@@ -13,10 +13,9 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-import yaml
-
-from aria_dvc.oracles.city_facts import CityFacts, city_facts
+from aria_dvc.oracles.city.facts import CityFacts, city_facts
 from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_yaml
 
 _NEUTRAL = frozenset(
     fold(word)
@@ -146,13 +145,8 @@ def _cities(cell: str) -> frozenset[str]:
 
 @cache
 def topics() -> tuple[Topic, ...]:
-    """All topics of `data/city_topics.yaml`."""
-    from importlib import resources
-
-    source = resources.files("aria_dvc.oracles").joinpath("data/city_topics.yaml")
-    rows = yaml.load(
-        source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    )
+    """All topics of `data/topics.yaml`."""
+    rows = read_yaml("aria_dvc.oracles.city", "topics.yaml")
     return tuple(
         Topic(
             name,

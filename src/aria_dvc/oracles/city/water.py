@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from aria_dvc.oracles.city_facts import CityFacts
-from aria_dvc.oracles.city_lists import COAST_SIDES, ISLAND_COUNTRIES, MINOR_RIVERS
-from aria_dvc.oracles.city_places import DIRECTIONS, Places, regions, waters
+from aria_dvc.oracles.city.facts import CityFacts
+from aria_dvc.oracles.city.lists import COAST_SIDES, ISLAND_COUNTRIES, MINOR_RIVERS
+from aria_dvc.oracles.city.places import DIRECTIONS, Places, regions, waters
 
 _SEAS = frozenset(
     "mediterranean|caribbean|black sea|aegean|pacific|atlantic|baltic|gulf|java sea|adriatic|"
