@@ -13,8 +13,8 @@ from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.guess_my_city import REFUSAL, leaks
 from aria_dvc.games.registry import get_game
 from aria_dvc.games.twenty_questions import plurals
-from aria_dvc.oracles.city_data import cities
-from aria_dvc.oracles.object_data import objects
+from aria_dvc.oracles.city.targets import cities
+from aria_dvc.oracles.objects.targets import objects
 from aria_dvc.oracles.text import fold
 
 OBJECTS = get_game("twenty_questions")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from aria_dvc.errors import AriaError
 from aria_dvc.games.guess_my_city import leaks
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS
-from aria_dvc.oracles.city import UNKNOWN, city_oracle
-from aria_dvc.oracles.city_data import cities
-from aria_dvc.oracles.measure import main, measure, report
+from aria_dvc.oracles.city.measure import main, measure, report
+from aria_dvc.oracles.city.oracle import UNKNOWN, city_oracle
+from aria_dvc.oracles.city.targets import cities
 from aria_dvc.oracles.text import fold
 from aria_dvc.players.question_bank import CITY_QUESTIONS
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS
-from aria_dvc.oracles.object import INVALID, NO, YES, object_oracle
-from aria_dvc.oracles.object_data import objects
-from aria_dvc.oracles.object_table import measures, properties
+from aria_dvc.oracles.objects.oracle import INVALID, NO, YES, object_oracle
+from aria_dvc.oracles.objects.table import measures, properties
+from aria_dvc.oracles.objects.targets import objects
 from aria_dvc.oracles.text import fold
 from aria_dvc.players.question_bank import OBJECT_QUESTIONS
 

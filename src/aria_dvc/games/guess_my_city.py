@@ -10,8 +10,8 @@ from functools import cache
 from aria_dvc.games.base import Config, Game, IllegalMove
 from aria_dvc.games.guessing import GuessGrammar, GuessingMatch, complete, is_guess
 from aria_dvc.games.parsing import clean, cut
-from aria_dvc.oracles.city_data import City, cities, find_city
-from aria_dvc.oracles.city_facts import city_facts
+from aria_dvc.oracles.city.facts import city_facts
+from aria_dvc.oracles.city.targets import City, cities, find_city
 from aria_dvc.oracles.text import fold, strip_accents
 
 REFUSAL = "I cannot tell you the name of my city."

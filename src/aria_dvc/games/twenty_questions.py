@@ -9,7 +9,7 @@ from functools import cache
 from aria_dvc.games.base import Config, Game, IllegalMove
 from aria_dvc.games.guessing import GuessGrammar, GuessingMatch, complete, is_guess
 from aria_dvc.games.parsing import cut
-from aria_dvc.oracles.object_data import find_object, objects
+from aria_dvc.oracles.objects.targets import find_object, objects
 from aria_dvc.oracles.text import fold
 
 YES, NO, INVALID = "Yes.", "No.", "Invalid question."

@@ -17,8 +17,8 @@ from aria_dvc.games.guess_my_city import REFUSAL, GuessMyCityMatch, leaks
 from aria_dvc.games.guessing import MAX_QUESTIONS, GuessingMatch
 from aria_dvc.games.twenty_questions import INVALID, TwentyQuestionsMatch
 from aria_dvc.oracles.base import Answer, Oracle
-from aria_dvc.oracles.city_data import cities, find_city
-from aria_dvc.oracles.object_data import find_object, objects
+from aria_dvc.oracles.city.targets import cities, find_city
+from aria_dvc.oracles.objects.targets import find_object, objects
 from aria_dvc.oracles.text import fold
 from aria_dvc.players import question_bank as bank
 
@@ -160,10 +160,10 @@ def _leaks(answer: str, target: str) -> bool:
 @cache
 def _oracle(game: str, target: str) -> Oracle:
     if game == "guess_my_city":
-        from aria_dvc.oracles.city import city_oracle
+        from aria_dvc.oracles.city.oracle import city_oracle
 
         return city_oracle(target)
-    from aria_dvc.oracles.object import object_oracle
+    from aria_dvc.oracles.objects.oracle import object_oracle
 
     return object_oracle(target)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from aria_dvc.oracles import object_patterns as patterns
-from aria_dvc.oracles.object_compare import comparison
-from aria_dvc.oracles.object_compose import composed, negatable
-from aria_dvc.oracles.object_names import named
-from aria_dvc.oracles.object_question import read_question
-from aria_dvc.oracles.object_spelling import spelling
-from aria_dvc.oracles.object_table import UNKNOWN, Extent, everything, extent, look_up, written
-from aria_dvc.oracles.object_words import key
+from aria_dvc.oracles.objects import patterns
+from aria_dvc.oracles.objects.compare import comparison
+from aria_dvc.oracles.objects.compose import composed, negatable
+from aria_dvc.oracles.objects.names import named
+from aria_dvc.oracles.objects.question import read_question
+from aria_dvc.oracles.objects.spelling import spelling
+from aria_dvc.oracles.objects.table import UNKNOWN, Extent, everything, extent, look_up, written
+from aria_dvc.oracles.objects.words import key
 
 MAX_WORDS = 40
 """Longer sentences are no question that the table covers; it also bounds nested clauses."""

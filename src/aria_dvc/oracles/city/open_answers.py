@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.city_claims import Claims
-from aria_dvc.oracles.city_topics import kinds
+from aria_dvc.oracles.city.claims import Claims
+from aria_dvc.oracles.city.lists import SIGHT_KINDS, SIGHTS_LEFT_OUT
 from aria_dvc.oracles.text import fold
 
 _ASKS_NAME = re.compile(
@@ -51,10 +51,6 @@ _NAMED_TOPICS = frozenset(
      "mountains", "border", "continent", "known", "religion", "clothing"}
 )  # fmt: skip
 """Topics whose answer fits "what is the name of the ...": one outstanding thing each."""
-_SIGHTS_LEFT_OUT = frozenset(
-    "river street university airport stadium mall hill lake lagoon metro zoo hotel cemetery "
-    "hospital district neighbourhood market station island mountain volcano studio library".split()
-)
 
 
 class OpenAnswers:
@@ -100,10 +96,10 @@ class OpenAnswers:
         rest = re.sub(rf"^(?:CITYs |CITY )?{_QUALITY}", "", match["rest"].strip())
         rest = re.sub(_PLACE_TAIL, "", rest).strip()
         rest = re.sub(rf"^{_QUALITY}", "", rest + " ").strip()
-        kind = rest if rest in kinds() else rest.removesuffix("s")
+        kind = rest if rest in SIGHT_KINDS else rest.removesuffix("s")
         if kind == "river" and self.facts.rivers.sure and "river" not in self.facts.sights:
             return self._waters()
-        sight = self.claims.topics.sight(kind) if kind in kinds() else None
+        sight = self.claims.topics.sight(kind) if kind in SIGHT_KINDS else None
         return f"One that is well known is {_dotless(sight)}." if sight else ""
 
     # -- slots, tried in order ------------------------------------------------------------------
@@ -170,21 +166,15 @@ class OpenAnswers:
         return f"The capital of its country is {sorted(self.facts.country.capital, key=len)[0].title()}."
 
     def _country(self) -> str:
-        names = {
-            "USA": "the United States",
-            "UK": "the United Kingdom",
-            "Congo": "the Democratic Republic of the Congo",
-            "Philippines": "the Philippines",
-            "Cote d'Ivoire": "Côte d'Ivoire",
-        }
-        name = self.facts.country.name
-        if name == self.facts.city.name:
+        country = self.facts.country
+        if country.name == self.facts.city.name:
             return "It is a city state, so I cannot name the country."
-        return f"It is in {names.get(name, name)}."
+        return f"It is in {country.text.get('called', country.name)}."
 
     def _continent(self) -> str:
-        if self.facts.city.name == "Istanbul":
-            return "It lies on two continents, Europe and Asia."
+        several = self.facts.text.get("continents")
+        if several:
+            return f"It lies on {several}."
         return f"It is in {self.facts.country.continent}."
 
     def _where(self) -> str:
@@ -238,7 +228,7 @@ class OpenAnswers:
         return f"There is {names[0].title()}." if names else ""
 
     def _sights(self) -> str:
-        names = [name for kind, name in self.facts.sights.items() if kind not in _SIGHTS_LEFT_OUT]
+        names = [name for kind, name in self.facts.sights.items() if kind not in SIGHTS_LEFT_OUT]
         names = list(dict.fromkeys(name for name in names if not self._leaks(name)))[:3]
         return f"Well-known sights are {', '.join(map(_dotless, names))}." if names else ""
 

@@ -5,49 +5,14 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.text import fold, phrase_pattern
-
-_NOT_THE_CITY = (
-    "el salvador",
-    "salvador dali",
-    "salvador allende",
-    "santiago de compostela",
-    "santiago de cuba",
-    "santiago bernabeu",
-    "santiago del estero",
-    "state of new york",
-    "new york state",
-    "state of sao paulo",
-    "sao paulo state",
-    "state of rio de janeiro",
-    "rio de janeiro state",
-    "rio grande",
-    "rio negro",
-    "rio de la plata",
-    "rio carnival",
-    "peking duck",
-    "peking opera",
-    "peking man",
-    "beijing opera",
-    "canton fair",
-    "tsingtao beer",
-    "tsingtao brewery",
-    "new york times",
-    "quezon province",
-    "province of quezon",
-    "manuel quezon",
-    "president ho chi minh",
-    "singapore airlines",
-    "south jakarta",
-)
-"""Folded phrases that contain a city's name and mean something else."""
+from aria_dvc.packaged import read_lines, read_rows, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +37,8 @@ class City:
 @cache
 def cities() -> tuple[City, ...]:
     """The 100 targets, in the order of the published list."""
-    source = resources.files("aria_dvc.oracles").joinpath("data/cities.csv")
-    rows = csv.DictReader(source.read_text(encoding="utf-8").splitlines())
-    return tuple(
-        City(row["name"], row["country"], tuple(filter(None, row["aliases"].split("|"))))
-        for row in rows
-    )
+    rows = read_rows("aria_dvc.oracles.city", "cities.csv")
+    return tuple(City(row["name"], row["country"], split(row["aliases"])) for row in rows)
 
 
 @cache
@@ -86,8 +47,10 @@ def _by_name() -> dict[str, City]:
 
 
 @cache
-def _mention_pattern() -> tuple[object, object]:
-    return phrase_pattern(list(_NOT_THE_CITY)), phrase_pattern(list(_by_name()))
+def _mention_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Phrases that only contain a city's name, and the names."""
+    others = read_lines("aria_dvc.oracles.city", "not_the_city.txt")
+    return phrase_pattern(others), phrase_pattern(list(_by_name()))
 
 
 def find_city(word: str) -> City:
@@ -98,7 +61,7 @@ def find_city(word: str) -> City:
     """
     city = _by_name().get(fold(word.split(",")[0]))
     if city is None:
-        raise AriaError(f"no target city {word!r}; see aria_dvc.oracles.city_data.cities()")
+        raise AriaError(f"no target city {word!r}; the list is oracles/city/data/cities.csv")
     return city
 
 
@@ -108,6 +71,6 @@ def find_city_mentions(text: str) -> list[City]:
 
 
 def _mentions(folded: str) -> Iterator[City]:
-    blocked, names = _mention_pattern()
-    for match in names.finditer(blocked.sub("|", folded)):  # type: ignore[attr-defined]
+    blocked, names = _mention_patterns()
+    for match in names.finditer(blocked.sub("|", folded)):
         yield _by_name()[match.group()]

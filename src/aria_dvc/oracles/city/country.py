@@ -7,32 +7,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.city_facts import CityFacts
-from aria_dvc.oracles.city_lists import (
-    BORDER_CITIES,
-    COLONIES,
-    DEEP_INLAND,
-    LANDLOCKED_COUNTRIES,
-    LANGUAGES,
-)
-from aria_dvc.oracles.city_logic import NUMBER, any_of, number
-from aria_dvc.oracles.city_places import Places, regions, waters
-
-CLUBS = frozenset(
-    "european union|eu|nato|g20|g7|asean|brics|commonwealth|african union|arab league|opec|"
-    "eurozone|schengen area|mercosur|oecd".split("|")
-)
-_FAITHS = {
-    "muslim": "islam", "islamic": "islam", "christian": "christianity",
-    "catholic": "catholicism", "hindu": "hinduism", "buddhist": "buddhism",
-    "orthodox": "orthodox christianity", "orthodox christian": "orthodox christianity",
-    "jewish": "judaism",
-}  # fmt: skip
-_RULERS = {
-    "british": "britain", "french": "france", "spanish": "spain", "portuguese": "portugal",
-    "dutch": "netherlands", "japanese": "japan", "belgian": "belgium", "german": "germany",
-    "italian": "italy", "russian": "russia",
-}  # fmt: skip
+from aria_dvc.oracles.city.facts import CityFacts
+from aria_dvc.oracles.city.gazetteer import regions, waters
+from aria_dvc.oracles.city.lists import CLUBS, FAITHS, LANGUAGES, RULERS
+from aria_dvc.oracles.city.logic import NUMBER, any_of, number
+from aria_dvc.oracles.city.places import Places
 
 
 class CountryClaims:
@@ -45,7 +24,7 @@ class CountryClaims:
         rules: tuple[tuple[str, Callable[[re.Match[str]], bool | None]], ...] = (
             (r"(?:a |currently a )?(?:member(?: state)? of|part of|in) (?:the )?(.+)$", lambda m: self._member(m[1])),
             (r".*\b(?:monarchy|king|queen|royal family|emperor)\b", lambda m: "monarchy" in country.text["government"]),
-            (r".*\blandlocked\b", lambda m: country.name in LANDLOCKED_COUNTRIES),
+            (r".*\blandlocked\b", lambda m: country.landlocked),
             (r"(?:shares? )?(?:a )?(?:borders?|border with|bordered by|neighbou?rs?)(?: with)? (?:the )?(.+)$", lambda m: self._touches(m[1])),
             (r"(?:a )?coastline (?:along|on|with) (?:the )?(.+)$", lambda m: country.waters.has(m[1]) or (False if m[1] in waters() else None)),
             (rf"(?:a )?population (?:of )?(over|more than|less than|under) {NUMBER}(?: people)?$", lambda m: self._populous(m[1], m[2], m[3])),
@@ -63,16 +42,16 @@ class CountryClaims:
             in {"another", "another country", "any other", "other", "neighboring", "a neighboring"}
             for name in names
         ):
-            return True if self.facts.city.name in BORDER_CITIES else None
+            return True if self.facts.borders else None
         results = [self._borders(re.sub(r"\s+", " ", name)) for name in names]
         return any_of(results)
 
     def _borders(self, name: str) -> bool | None:
-        if name in BORDER_CITIES.get(self.facts.city.name, ()):
+        if name in self.facts.borders:
             return True
         listed = self.facts.country.borders.has(name)
         if listed:
-            return False if self.facts.city.name in DEEP_INLAND else None
+            return False if self.facts.text.get("border") == "far" else None
         return False if name in regions() and name not in self.facts.country.names else None
 
     def claim(self, rest: str) -> bool | None:
@@ -114,18 +93,16 @@ class CountryClaims:
 
     def faith(self, word: str) -> bool | None:
         """Whether most people of the country have that faith (`muslim`, `buddhism`, ...)."""
-        faith = _FAITHS.get(word, word)
+        faith = FAITHS.get(word, word)
         listed = self.facts.country.text["faiths"].split("|")
         if faith not in listed:
-            return False if faith in _FAITHS.values() else None
+            return False if faith in FAITHS.values() else None
         sure = faith == listed[0] or faith in {"catholicism", "orthodox christianity"}
         return True if sure else None
 
     def colony(self, ruler: str) -> bool | None:
         """Whether the city was ruled by that power (`british`, `france`, ...)."""
-        power = _RULERS.get(ruler, ruler)
-        if power not in _RULERS.values():
+        power = RULERS.get(ruler, ruler)
+        if power not in RULERS.values():
             return None
-        own = COLONIES.get(self.facts.city.name)
-        past = own if own is not None else frozenset(self.facts.country.text["ruled_by"].split("|"))
-        return power in past
+        return power in self.facts.rulers

@@ -13,32 +13,11 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-import yaml
-
-from aria_dvc.oracles.city_facts import CityFacts, city_facts
+from aria_dvc.oracles.city.facts import CityFacts, city_facts
+from aria_dvc.oracles.city.lists import COMMON_NAMES, GENERIC_TOPICS, NEUTRAL, SIGHT_KINDS
 from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_yaml
 
-_NEUTRAL = frozenset(
-    fold(word)
-    for word in """
-    a an the its any some one of in on at to for with by from and or as is are was be been being has
-    have having that which who where there this these those it their famous well known renowned
-    popular iconic vibrant bustling rich strong beautiful unique specific particular particularly
-    notable significant prominent major important large big great many numerous several various
-    lively colorful colourful extensive diverse distinct distinctive traditional historic historical
-    cultural culture local annual world internationally recognized recognised scene area areas place
-    places site sites city cities CITY COUNTRY country national international especially such like
-    including include includes etc other interesting grand old modern impressive stunning amazing
-    home to host hosts hosted hosting located near within around throughout people visitors tourists
-    tourist attracts attract attracting every year world-class high quality active current presence
-    connection association reputation its own year located nearby industry tradition traditions
-    event events type types kind kinds form forms style styles part prestigious thriving growing
-    long standing influence influences ornate intricate elaborate delicious bustling lush scenic
-    picturesque breathtaking majestic exciting entertainment culture called my our widely highly
-    considered often referred also very quite really regarded celebrated variety range blend mix
-    attraction attractions landmark landmarks activity activities options destination destinations
-    """.split()
-)
 _LEAD = re.compile(
     r"^(?:(?:known|famous|renowned|recognized|recognised|noted|popular|celebrated|notable|"
     r"associated|recognizable|reputed|distinguished|loved|remembered|important)"
@@ -60,64 +39,6 @@ _TAIL = re.compile(
 _EXAMPLES = re.compile(
     r",? (?:such as|including|like|for example|for instance|eg|ie|particularly|especially|specifically)\b ?"
 )
-_KINDS = {
-    "park": "park|garden", "museum": "museum|gallery|house", "street": "street|avenue|boulevard|walk",
-    "university": "university|college", "stadium": "stadium|arena", "tower": "tower",
-    "square": "square|plaza", "market": "market|bazaar|souk", "bazaar": "bazaar|souk",
-    "zoo": "zoo|wildlife park", "airport": "airport", "cathedral": "cathedral|basilica",
-    "church": "church|cathedral|basilica|chapel", "statue": "statue|sculpture",
-    "garden": "garden|park", "monument": "monument|memorial|arch|column|obelisk",
-    "palace": "palace", "temple": "temple|pagoda|shrine", "bridge": "bridge",
-    "theater": "theatre|opera", "theatre": "theatre|opera", "mosque": "mosque", "lake": "lake|lagoon",
-    "mountain": "mountain|hill|volcano", "hill": "hill|mountain", "port": "port|harbour",
-    "harbor": "harbour|port|bay", "harbour": "harbour|port|bay", "library": "library",
-    "fort": "fort|citadel|castle", "fortress": "fort|citadel|castle", "castle": "castle|fort|citadel",
-    "citadel": "citadel|fort", "island": "island|islands", "beach": "beach",
-    "tomb": "tomb|mausoleum", "mausoleum": "mausoleum|tomb", "opera house": "opera", "gate": "gate",
-    "mall": "mall", "shopping mall": "mall", "promenade": "promenade|waterfront|boardwalk",
-    "waterfront": "waterfront|promenade|harbour|bay", "hotel": "hotel", "wall": "wall",
-    "cemetery": "cemetery", "shrine": "shrine|temple", "arch": "arch", "monastery": "monastery",
-    "lighthouse": "lighthouse", "memorial": "memorial|monument", "fountain": "fountain",
-    "ferris wheel": "wheel", "cable car": "cablecar", "clock tower": "clock", "canal": "canal",
-    "synagogue": "synagogue", "waterfall": "waterfall", "cave": "cave", "train station": "station",
-    "railway station": "station", "metro": "metro|subway|underground", "minaret": "minaret",
-    "pagoda": "pagoda", "obelisk": "obelisk", "dome": "dome", "observatory": "observatory",
-    "pyramid": "pyramid", "pier": "pier", "aquarium": "aquarium", "skyscraper": "skyscraper|tower",
-    "art museum": "museum|gallery", "art gallery": "gallery|museum", "amusement park": "themepark",
-    "theme park": "themepark", "botanical garden": "garden|botanical|park", "river": "river",
-    "national park": "nationalpark", "district": "district|neighbourhood",
-    "neighborhood": "neighbourhood|district", "shopping district": "district|street|mall",
-    "shopping street": "street", "basilica": "basilica|cathedral|church", "parliament building": "parliament",
-    "presidential palace": "palace", "royal palace": "palace", "building": "building|skyscraper|hall",
-    "opera": "opera", "concert hall": "hall|concert|opera|theatre", "football stadium": "stadium",
-    "soccer stadium": "stadium", "sports stadium": "stadium", "night market": "market",
-    "avenue": "avenue|street|boulevard", "boulevard": "boulevard|street|avenue", "bay": "bay|harbour",
-    "observation deck": "tower|skyscraper", "spring": "spring", "hot spring": "spring",
-    "volcano": "volcano", "nightlife district": "district|neighbourhood|street", "film studio": "studio",
-    "sculpture": "sculpture|statue",
-}  # fmt: skip
-_COMMON_NAMES = frozenset(
-    fold(name)
-    for name in (
-        "National Museum|TV Tower|Confucius Temple|Central Market|Chinatown|Clock Tower|National Library|National Stadium|"
-        "Olympic Stadium|Botanical Garden|Municipal Theatre|National Theatre|State Library|"
-        "City Park|National Palace|Royal Palace|Jade|National Opera|Central|Bell Tower|Drum Tower|"
-        "City Hall|Main Street|Grand Bazaar|Old Medina|Gold Museum|Wall Street|Twin Center|"
-        "Monument|Great Mosque|Parliament House|Central Station|People's Park|Museum District|"
-        "National University|Academy|Central Zoo|Opera House|Central Street|Merdeka Square|"
-        "Independence Square|Liberty Statue|Rainbow Bridge|General Cemetery|Park of Love|"
-        "Presidential Palace|Government Palace|Green Zone|State Opera|Christ Church|Notre-Dame Cathedral|"
-        "Yellow River|Garden City|Bishop|Museum of Modern History|Imperial Palace|Sufi|Sun Island|"
-        "Nanjing Road|Chongqing Road|Beijing Road|Alexander Garden|Casa Rosada|Chapultepec|Universal Studios"
-    ).split("|")
-)
-
-
-_GENERIC = frozenset(
-    "landmarks heritage architecture historic_arch cuisine arts music festivals events tourism "
-    "traditional_arts nickname".split()
-)
-"""Topics that every city has to offer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +67,8 @@ def _cities(cell: str) -> frozenset[str]:
 
 @cache
 def topics() -> tuple[Topic, ...]:
-    """All topics of `data/city_topics.yaml`."""
-    from importlib import resources
-
-    source = resources.files("aria_dvc.oracles").joinpath("data/city_topics.yaml")
-    rows = yaml.load(
-        source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    )
+    """All topics of `data/topics.yaml`."""
+    rows = read_yaml("aria_dvc.oracles.city", "topics.yaml")
     return tuple(
         Topic(
             name,
@@ -174,7 +90,7 @@ def named_sights() -> dict[str, frozenset[str]]:
         own = [f"{name} " for name in facts.city.names]
         for name in facts.sights.values():
             plain = fold(re.sub(r"\(.*?\)|,.*| nearby.*| in ancient.*| in the past.*", "", name))
-            proper = name[:1].isupper() and plain not in _COMMON_NAMES and len(plain) > 4
+            proper = name[:1].isupper() and plain not in COMMON_NAMES and len(plain) > 4
             if proper and not name.startswith("the ") and not any(p in f"{plain} " for p in own):
                 found.setdefault(plain, set()).add(city)
     return {name: frozenset(where) for name, where in found.items() if len(where) <= 3}
@@ -273,16 +189,15 @@ class Topics:
             return self._kind(text)
         if any(value is False for value in found):
             return False
-        left = [word for word in re.findall(r"[a-zA-Z0-9']+", rest) if word not in _NEUTRAL]
+        left = [word for word in re.findall(r"[a-zA-Z0-9']+", rest) if word not in NEUTRAL]
         return True if all(found) and not left else None
 
     def _kind(self, text: str) -> bool | None:
         """`a famous clock tower`: True if such a sight is listed, else unknown."""
-        words = [word for word in text.split() if word not in _NEUTRAL]
-        kind = _KINDS.get(" ".join(words)) or _KINDS.get(" ".join(words).removesuffix("s"))
-        if not kind:
-            return None
-        return True if any(part in self.facts.sights for part in kind.split("|")) else None
+        words = [word for word in text.split() if word not in NEUTRAL]
+        kind = " ".join(words)
+        listed = SIGHT_KINDS.get(kind) or SIGHT_KINDS.get(kind.removesuffix("s"), ())
+        return True if any(part in self.facts.sights for part in listed) else None
 
     def value(self, topic: Topic) -> bool | None:
         """What is known about one topic."""
@@ -303,7 +218,7 @@ class Topics:
 
     def sight(self, kind: str) -> str | None:
         """The name of the best known sight of a kind such as `river` or `art museum`."""
-        for part in _KINDS.get(kind, "").split("|"):
+        for part in SIGHT_KINDS.get(kind, ()):
             if part in self.facts.sights:
                 return self.facts.sights[part]
         return None
@@ -311,7 +226,7 @@ class Topics:
 
 def _is_generic(text: str) -> bool:
     """`heritage` in "indigenous culture or heritage" says nothing without the adjective."""
-    return all(topic.name in _GENERIC for topic, _ in _longest(text))
+    return all(topic.name in GENERIC_TOPICS for topic, _ in _longest(text))
 
 
 def strip_frame(claim: str) -> str:
@@ -340,8 +255,3 @@ def _longest(text: str) -> list[tuple[Topic, str]]:
             taken.append((start, end))
             chosen.append((topic, span))
     return chosen
-
-
-def kinds() -> dict[str, str]:
-    """Words for kinds of sights, with the keys of `CityFacts.sights` that serve them."""
-    return _KINDS

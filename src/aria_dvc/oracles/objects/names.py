@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
 
-from aria_dvc.oracles.object_data import objects
-from aria_dvc.oracles.object_table import Extent, extent, look_up, written
-from aria_dvc.oracles.object_words import key
+from aria_dvc.oracles.objects.table import Extent, extent, look_up, written
+from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.oracles.objects.words import key
 from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_lines
 
 _ARTICLE = re.compile(r"^(?:a|an|the|some|any|your|my|one)\b ?")
 
@@ -26,9 +26,8 @@ def _targets() -> dict[str, frozenset[str]]:
 @cache
 def _strangers() -> frozenset[str]:
     """Keys of common things that are none of the targets."""
-    source = resources.files("aria_dvc.oracles").joinpath("data/object_others.txt")
-    lines = source.read_text("utf-8").splitlines()
-    names = {name for line in lines if not line.startswith("#") for name in line.split(",")}
+    lines = read_lines("aria_dvc.oracles.objects", "others.txt")
+    names = {name for line in lines for name in line.split(",")}
     return frozenset(key(name, noun=True) for name in names) - {""}
 
 

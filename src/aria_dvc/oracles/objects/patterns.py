@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aria_dvc.oracles.object_words import key
+from aria_dvc.oracles.objects.words import key
 
 PEOPLE = (
     r"(?:you|we|i|one|people|someone|somebody|most people|many people|some people|humans?|a human|"

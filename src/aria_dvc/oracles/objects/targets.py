@@ -1,18 +1,19 @@
 """The 157 target words of Twenty Questions: category and accepted spellings.
 
 `data/objects.csv` holds the list; the published spellings come first, common synonyms that mean
-the same thing follow in `data/object_synonyms.csv`.
+the same thing follow in `data/synonyms.csv`.
 """
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_rows, split
+
+PACKAGE = "aria_dvc.oracles.objects"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +35,21 @@ class Object:
         return tuple(dict.fromkeys(fold(name) for name in (*self.spellings, *self.synonyms)))
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    source = resources.files("aria_dvc.oracles").joinpath(f"data/{name}")
-    return list(csv.DictReader(source.read_text(encoding="utf-8").splitlines()))
-
-
-def _split(cell: str) -> tuple[str, ...]:
-    return tuple(filter(None, cell.split("|")))
-
-
 @cache
 def objects() -> tuple[Object, ...]:
     """The 157 targets, grouped by category in the published order."""
-    synonyms = {row["name"]: _split(row["synonyms"]) for row in _rows("object_synonyms.csv")}
+    synonyms = {
+        row["name"]: split(row["synonyms"])
+        for row in read_rows("aria_dvc.oracles.objects", "synonyms.csv")
+    }
     return tuple(
         Object(
             row["name"],
             row["category"],
-            (row["name"], *_split(row["spellings"])),
+            (row["name"], *split(row["spellings"])),
             synonyms.get(row["name"], ()),
         )
-        for row in _rows("objects.csv")
+        for row in read_rows(PACKAGE, "objects.csv")
     )
 
 
@@ -71,5 +66,5 @@ def find_object(word: str) -> Object:
     """
     item = _by_spelling().get(fold(word))
     if item is None:
-        raise AriaError(f"no target object {word!r}; see aria_dvc.oracles.object_data.objects()")
+        raise AriaError(f"no target object {word!r}; the list is oracles/objects/data/objects.csv")
     return item

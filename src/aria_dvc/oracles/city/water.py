@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 
-from aria_dvc.oracles.city_facts import CityFacts
-from aria_dvc.oracles.city_lists import COAST_SIDES, ISLAND_COUNTRIES, MINOR_RIVERS
-from aria_dvc.oracles.city_places import DIRECTIONS, Places, regions, waters
+from aria_dvc.oracles.city.facts import CityFacts
+from aria_dvc.oracles.city.gazetteer import regions, waters
+from aria_dvc.oracles.city.lists import DIRECTIONS, SEAS
+from aria_dvc.oracles.city.places import Places
 
-_SEAS = frozenset(
-    "mediterranean|caribbean|black sea|aegean|pacific|atlantic|baltic|gulf|java sea|adriatic|"
-    "yellow sea|red sea".split("|")
-)
 _ROUND = ("n", "ne", "e", "se", "s", "sw", "w", "nw")
 
 
@@ -31,7 +28,7 @@ class WaterClaims:
         if self.facts.coast in {"no", "lake"}:
             return False
         inside = True if scope in {"COUNTRY", "island"} else self.places.within(scope)
-        sides = COAST_SIDES.get(self.facts.city.name, "").split()
+        sides = self.facts.text.get("coast_sides", "").split()
         if not inside or not sides:
             return inside and None
         asked = DIRECTIONS[re.sub("(?:ern)?most$", "", direction)]
@@ -55,7 +52,7 @@ class WaterClaims:
         """Whether the city lies on "the (northern) NAME coast of SCOPE"."""
         if self.facts.coast in {"no", "lake"}:
             return False
-        if name in _SEAS or name in waters():
+        if name in SEAS or name in waters():
             on = any(
                 self.places.on_water(form, near=False)
                 for form in (name, f"{name} sea", f"{name} ocean")
@@ -73,7 +70,7 @@ class WaterClaims:
         """Whether the city lies by some water of that kind."""
         facts = self.facts
         sea, lake = facts.coast != "no", bool(facts.lakes.sure)
-        river = bool(facts.rivers.sure) and facts.city.name not in MINOR_RIVERS
+        river = bool(facts.rivers.sure) and facts.text.get("river_size") != "minor"
         if "bod" in kind or "coast" in kind or "waterway" in kind:
             return sea or lake or river
         if "river" in kind and "lake" in kind:
@@ -113,7 +110,5 @@ class WaterClaims:
 
     def on_island(self) -> bool | None:
         """Whether the city lies on an island; None where only a part of it does."""
-        name = self.facts.city.name
-        if name in {"Hong Kong", "New York", "Abidjan", "St Petersburg", "Bombay"}:
-            return None
-        return self.facts.country.name in ISLAND_COUNTRIES or name == "Taipei"
+        own = {"wholly": True, "partly": None}
+        return own.get(self.facts.text.get("island", ""), self.facts.country.islands)

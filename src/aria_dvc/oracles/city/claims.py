@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.city_country import CLUBS, CountryClaims
-from aria_dvc.oracles.city_facts import CityFacts
-from aria_dvc.oracles.city_lists import DEMONYMS, ISLAND_COUNTRIES, LANDLOCKED_COUNTRIES, LARGEST
-from aria_dvc.oracles.city_logic import NUMBER, all_of, any_of, between, not_, number
-from aria_dvc.oracles.city_places import Places, ranges, regions, towns
-from aria_dvc.oracles.city_topics import Topics
-from aria_dvc.oracles.city_water import WaterClaims
+from aria_dvc.oracles.city.country import CountryClaims
+from aria_dvc.oracles.city.facts import CityFacts
+from aria_dvc.oracles.city.gazetteer import ranges, regions, towns
+from aria_dvc.oracles.city.lists import CLUBS, DEMONYMS, LARGEST
+from aria_dvc.oracles.city.logic import NUMBER, all_of, any_of, between, not_, number
+from aria_dvc.oracles.city.places import Places
+from aria_dvc.oracles.city.topics import Topics
+from aria_dvc.oracles.city.water import WaterClaims
 
 _LOCATED = r"(?:(?:\w+ly )?(?:located|situated|found|based|set|positioned|lying|nestled|built) )?"
 _HEDGE = re.compile(
@@ -98,7 +99,7 @@ class Claims:
             ("water", rf"^{_LOCATED}(?:on|along|at|by|in|near|close to|next to) (?:the )?(?:(?:{_DIR}) )?(?:banks?|shores?|shoreline|edge|mouth|side)? ?(?:of|to)? ?(?:a|any|the)? ?(?:major |large |big |famous |significant |main |well known |important )*(river|lake|ocean|sea|body of water|bodies of water|waterway|canal|bay|gulf|river or lake|lake or river|river or body of water|rivers or bodies of water|river or coastline|rivers|lakes|coast or (?:a )?(?:major )?body of water|coastline or (?:a )?(?:major )?body of water|coast or body of water)s?$", lambda m: self.water.any_water(m[1])),
             ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing) (?:the )?(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side|bank)? ?(?:of )?(?:the )?(.+)$", lambda m: self.water.named_water(m[1], m[2])),
             ("island", rf"^{_LOCATED}(?:on|in) (?:an|one of the|its own) islands?(?: nation| country| city)?$|^(?:an )?island(?: city| nation)?$", lambda m: self.water.on_island()),
-            ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda m: self.facts.country.name in ISLAND_COUNTRIES or None),
+            ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda m: self.facts.country.islands or None),
             ("equator", rf"^{_LOCATED}(?:near|close to|on|along) the equator$", lambda m: between(abs(self.facts.latitude), 7, 13)),
             ("hemisphere", rf"^{_LOCATED}(?:in|within) the (north|south|east|west)(?:ern)? hemisphere$", lambda m: self.hemisphere(m[1])),
             ("hemisphere", rf"^{_LOCATED}(north|south) of the equator$", lambda m: self.hemisphere(m[1])),
@@ -130,8 +131,6 @@ class Claims:
             ("language", r"^(?:in )?(?:a |an )?(.+?)[ -]speaking(?: country| city| region| nation| area)?$", lambda m: self.country.speaks(m[1])),
         ]  # fmt: skip
 
-    # -- coast and water ---------------------------------------------------------------------
-
     # -- in and near ---------------------------------------------------------------------------
 
     def within(self, phrase: str) -> bool | None:
@@ -155,16 +154,16 @@ class Claims:
         if kind:
             return self._country_kind(kind[1])
         if re.match(r"^(?:a |an )?(?:island|archipelago)(?: (?:country|nation))?$", phrase):
-            return self.facts.country.name in ISLAND_COUNTRIES
+            return self.facts.country.islands
         return self.places.within(phrase)
 
     def _country_kind(self, word: str) -> bool | None:
         if word == "landlocked":
-            return self.facts.country.name in LANDLOCKED_COUNTRIES
+            return self.facts.country.landlocked
         if word == "mediterranean":
             return self.facts.country.waters.has("mediterranean sea")
         if word in {"island", "archipelago"}:
-            return self.facts.country.name in ISLAND_COUNTRIES
+            return self.facts.country.islands
         return self.adjective(word) if word in DEMONYMS else self.country.claim(word)
 
     def adjective(self, word: str) -> bool | None:

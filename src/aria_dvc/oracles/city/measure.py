@@ -1,6 +1,6 @@
 """How well the city oracle answers the questions of recorded games.
 
-`python -m aria_dvc.oracles.measure LOG.json [--show N] [--seed S]` reads a list of
+`python -m aria_dvc.oracles.city.measure LOG.json [--show N] [--seed S]` reads a list of
 `{"conversation": [question with its answer, ...], "word": "city,country"}` (a question ends at
 the first `?`) and prints the share of questions that get an answer and, where both answers are
 yes or no, how often they agree, with a sample of the disagreements. The recorded answers come
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.base import Answer
-from aria_dvc.oracles.city import CityOracle, city_oracle
+from aria_dvc.oracles.city.oracle import CityOracle, city_oracle
 
 _POLARITY = re.compile(r"^\W*(yes|no)\b", re.IGNORECASE)
 

@@ -1,19 +1,25 @@
 """What is known about each target city: curated tables, merged with those of its country.
 
 `data/cities_*.yaml` and `data/countries.yaml` hold plain text fields. A list is written
-`a|b|c`; a leading `?` marks a debatable entry, about which the oracle says nothing.
+`a|b|c`; a leading `?` marks a debatable entry, about which the oracle says nothing. Fields of a
+city that are not plain text for an answer:
+
+- `pos`: the directions of the country that it lies in; `coast`: yes, no, near or lake;
+  `coast_sides`: on which coasts of its country, island or continent it lies or nearly lies
+- `island`: "wholly" or "partly", where that is not its country's; `river_size`: "minor" where its
+  streams are too small to count as "the" river
+- `border`: the neighbours that it lies close to, or "far" where it lies deep inland
+- `ruled_by`: its past rulers where they are not its country's
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 
-import yaml
-
-from aria_dvc.oracles.city_data import City, cities
+from aria_dvc.oracles.city.targets import City, cities
 from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_yaml, split
 
 _CITY_FILES = ("cities_asia_east.yaml", "cities_asia_rest.yaml", "cities_west.yaml")
 
@@ -49,6 +55,15 @@ class Country:
     capital: frozenset[str]
     continent: str
     text: dict[str, str]
+
+    @property
+    def islands(self) -> bool:
+        """Whether the country consists of islands."""
+        return self.text.get("land") == "islands"
+
+    @property
+    def landlocked(self) -> bool:
+        return self.text.get("land") == "landlocked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +103,21 @@ class CityFacts:
         own = self.text.get("languages")
         return tuple(own.split("|")) if own else self.country.languages
 
+    @property
+    def rulers(self) -> frozenset[str]:
+        """Colonial or foreign rulers of the past."""
+        own = self.text.get("ruled_by")
+        return frozenset(split(self.country.text["ruled_by"] if own is None else own))
+
+    @property
+    def borders(self) -> frozenset[str]:
+        """The countries that the city lies close to."""
+        return frozenset(split(self.text.get("border", ""))) - {"far"}
+
 
 def _load(name: str) -> dict[str, dict[str, str]]:
-    source = resources.files("aria_dvc.oracles").joinpath(f"data/{name}")
-    loaded: dict[str, dict[str, str]] = yaml.load(
-        source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    )
-    return loaded
+    rows: dict[str, dict[str, str]] = read_yaml("aria_dvc.oracles.city", name)
+    return rows
 
 
 def _names(cell: str, separator: str = "|") -> Names:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.object_compare import number
-from aria_dvc.oracles.object_data import objects
-from aria_dvc.oracles.object_table import Extent, extent
+from aria_dvc.oracles.objects.compare import number
+from aria_dvc.oracles.objects.table import Extent, extent
+from aria_dvc.oracles.objects.targets import objects
 
 _WORD = (
     r"(?:it|its name|the (?:word|name|object|item|thing|answer)|its spelling|the first word"

@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS, Answer
-from aria_dvc.oracles.city_claims import Claims
-from aria_dvc.oracles.city_data import City, find_city, find_city_mentions
-from aria_dvc.oracles.city_facts import city_facts
-from aria_dvc.oracles.city_open import OpenAnswers
-from aria_dvc.oracles.city_places import DIRECTIONS, regions, towns
-from aria_dvc.oracles.city_question import Question, read_question
+from aria_dvc.oracles.city.claims import Claims
+from aria_dvc.oracles.city.facts import city_facts
+from aria_dvc.oracles.city.gazetteer import regions, towns
+from aria_dvc.oracles.city.lists import DIRECTIONS
+from aria_dvc.oracles.city.open_answers import OpenAnswers
+from aria_dvc.oracles.city.question import Question, read_question
+from aria_dvc.oracles.city.targets import City, find_city, find_city_mentions
 from aria_dvc.oracles.text import fold
 
 UNKNOWN = "I do not know the answer to that."

@@ -1,6 +1,6 @@
 """The property table of the 157 objects: which objects have a property, and how people name it.
 
-`data/object_kinds.yaml` and its sister files map a property to
+`data/kinds.yaml` and its sister files map a property to
 
 - `who`: the objects that have it, a list of terms read from left to right. A term is an object,
   `@Category`, `+other_property`, `*` (all) or a measure such as `size<20` (cm), `length>100`,
@@ -13,21 +13,19 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib import resources
-
-import yaml
 
 from aria_dvc.errors import AriaError
-from aria_dvc.oracles.object_data import objects
-from aria_dvc.oracles.object_words import key
+from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.oracles.objects.words import key
 from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_rows, read_yaml
 
+PACKAGE = "aria_dvc.oracles.objects"
 FRAMES = ("is", "noun", "has", "made", "use", "at", "worn", "do", "you", "by")
-_FILES = ("object_kinds.yaml", "object_looks.yaml", "object_uses.yaml", "object_places.yaml")
+_FILES = ("kinds.yaml", "looks.yaml", "uses.yaml", "places.yaml")
 _MEASURE = re.compile(r"(size|length|weight|price)([<>])([\d.e]+)$")
 
 
@@ -90,14 +88,6 @@ def extent(yes: frozenset[str]) -> Extent:
 UNKNOWN = Extent(frozenset(), frozenset())
 
 
-def _text(name: str) -> str:
-    return resources.files("aria_dvc.oracles").joinpath(f"data/{name}").read_text("utf-8")
-
-
-def read_rows(name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(_text(name).splitlines()))
-
-
 def measures_of(row: dict[str, str]) -> Measures:
     return Measures(*(float(row[f.name]) if row[f.name] else None for f in fields(Measures)))  # type: ignore[arg-type]
 
@@ -105,15 +95,14 @@ def measures_of(row: dict[str, str]) -> Measures:
 @cache
 def measures() -> dict[str, Measures]:
     """The measures of every object."""
-    return {row["name"]: measures_of(row) for row in read_rows("object_sizes.csv")}
+    return {row["name"]: measures_of(row) for row in read_rows(PACKAGE, "sizes.csv")}
 
 
 @cache
 def _rows() -> dict[str, dict[str, str]]:
     rows: dict[str, dict[str, str]] = {}
     for name in _FILES:
-        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-        for title, row in yaml.load(_text(name), Loader=loader).items():
+        for title, row in read_yaml(PACKAGE, name).items():
             if title in rows or not set(row) <= {"who", "can", *FRAMES}:
                 raise AriaError(f"{name}: property {title!r} is twice there or has unknown fields")
             rows[title] = row

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from aria_dvc.oracles.object_data import objects
-from aria_dvc.oracles.object_table import (
+from aria_dvc.oracles.objects.table import (
     Extent,
     Measures,
     extent,
     measures,
     measures_of,
-    read_rows,
 )
-from aria_dvc.oracles.object_words import key
+from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.oracles.objects.words import key
+from aria_dvc.packaged import read_rows, split
 
 _MORE = {
     "bigger": "size", "larger": "size", "greater": "size", "heavier": "weight", "longer": "length",
@@ -168,8 +168,8 @@ def number(text: str) -> float | None:
 def _references() -> dict[str, Measures]:
     found = {
         key(name): measures_of(row)
-        for row in read_rows("object_references.csv")
-        for name in row["names"].split("|")
+        for row in read_rows("aria_dvc.oracles.objects", "references.csv")
+        for name in split(row["names"])
     }
     for item in objects():
         for name in item.names:
@@ -181,6 +181,6 @@ def _references() -> dict[str, Measures]:
 def _holders() -> dict[str, tuple[float, float]]:
     return {
         key(name): (float(row["length"]), float(row["size"]))
-        for row in read_rows("object_holders.csv")
-        for name in row["names"].split("|")
+        for row in read_rows("aria_dvc.oracles.objects", "holders.csv")
+        for name in split(row["names"])
     }

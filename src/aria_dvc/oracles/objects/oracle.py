@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import cache
 
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS, Answer
-from aria_dvc.oracles.object_claims import meaning
-from aria_dvc.oracles.object_data import Object, find_object
+from aria_dvc.oracles.objects.claims import meaning
+from aria_dvc.oracles.objects.targets import Object, find_object
 
 YES, NO, INVALID = "Yes.", "No.", "Invalid question."
 
