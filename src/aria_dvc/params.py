@@ -26,16 +26,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.names import LOG_ONLY, PLAYABLE, STRATEGY_NAMES, category_of, game_names
+from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec
+from aria_dvc.records.names import LOG_ONLY, PLAYABLE, category_of, game_names
 
 Category = Literal["adversarial", "single_agent"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 PLAY = "play"
 IN_PROCESS = "in_process"
-ENDPOINT = "endpoint:"
 SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-PLAYERS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
 
 
 class Block(BaseModel):
@@ -378,25 +377,21 @@ class Params(Block):
             yield "collect.settings.sampling", spec
         for spec in self.evaluate.settings.sampling:
             yield "evaluate.settings.sampling", spec
-        if self.embed.source.startswith(ENDPOINT):
+        if endpoint_name(self.embed.source) is not None:
             yield "embed.source", self.embed.source
-        if self.policy.online.iterations and self.policy.online.rollouts.startswith(ENDPOINT):
-            yield "policy.online.rollouts", self.policy.online.rollouts
+        online = self.policy.online
+        if online.iterations and endpoint_name(online.rollouts) is not None:
+            yield "policy.online.rollouts", online.rollouts
 
     def _spec_problem(self, spec: str) -> str:
         """Why nobody is called `spec`; "" if somebody is."""
-        kind, _, name = spec.partition(":")
-        if kind == "endpoint" and name:
-            if name in self.endpoints:
-                return ""
-            return f"no endpoint {name} under endpoints{did_you_mean(name, self.endpoints)}"
-        if kind == "scripted" and name:
-            if name in STRATEGY_NAMES:
-                return ""
-            return f"unknown strategy {name}{did_you_mean(name, STRATEGY_NAMES)}"
-        if spec in PLAYERS:
-            return ""
-        return f"unknown player {spec}{did_you_mean(spec, PLAYERS)}"
+        try:
+            player = parse_spec(spec)
+            if player.kind == "endpoint":
+                find_endpoint(player.name, self.endpoints)
+        except AriaError as error:
+            return str(error)
+        return ""
 
     def _online_problems(self) -> list[str]:
         online = self.policy.online
@@ -408,7 +403,7 @@ class Params(Block):
                 "policy.lora: online training reloads an adapter, not a whole model; describe one, "
                 "or set policy.online.iterations to 0"
             )
-        if online.rollouts != IN_PROCESS and not online.rollouts.startswith(ENDPOINT):
+        if online.rollouts != IN_PROCESS and endpoint_name(online.rollouts) is None:
             problems.append(
                 f"policy.online.rollouts: {online.rollouts} is neither in_process nor endpoint:NAME"
             )

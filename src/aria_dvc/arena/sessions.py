@@ -13,6 +13,7 @@ from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
 from aria_dvc.params import Params, PlaySettings
+from aria_dvc.player_specs import endpoint_name
 from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
@@ -78,7 +79,7 @@ class Session:
 
     def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
-        used = {s.removeprefix("endpoint:") for s in self.players.values() if "endpoint:" in s}
+        used = {endpoint_name(spec) for spec in self.players.values()}
         return {
             "game": self.game.name,
             "seed": seed,
