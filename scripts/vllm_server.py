@@ -18,7 +18,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 import venv
 from pathlib import Path
@@ -148,7 +147,7 @@ def _answers(base_url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{base_url}/models", timeout=2) as answer:
             return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError:
         return False
 
 

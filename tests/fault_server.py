@@ -1,4 +1,4 @@
-"""A chat server that misbehaves: every fault that a real one has shown, at a chosen rate.
+"""A server that misbehaves: every fault that a real one has shown, at a chosen rate.
 
 `serve(FaultServer(...))` runs it in a thread of its own and gives its base_url.
 """
@@ -33,6 +33,7 @@ class FaultServer:
         self.complaint, self.retry_after = "no", 0.05
         self.started = time.monotonic()
         self.say = lambda body: "hello there"
+        self.whole = lambda body: completion(self.say(body))  # the answer without a fault
         self.always = lambda body: None  # the fault of a request that never succeeds
 
     async def handle(self, reader, writer) -> None:
@@ -63,7 +64,7 @@ class FaultServer:
 
     async def _answer(self, writer, fault: str, body: dict) -> None:
         await asyncio.sleep(0.002)
-        said = self.say(body)
+        whole = self.whole(body)
         if fault in ("429", "500", "503", "401", "400"):
             message = self.headers[-1] if self.echo_key else self.complaint
             extra = f"Retry-After: {self.retry_after}\r\n" if fault == "429" else ""
@@ -78,18 +79,17 @@ class FaultServer:
         elif fault == "close":
             return
         elif fault == "cut":
-            whole = _completion(said)
             writer.write(_head(200, len(whole)) + whole.encode()[: len(whole) // 2])
             await writer.drain()
         elif fault == "malformed":
-            await _send(writer, 200, _completion(said)[:-7])
+            await _send(writer, 200, whole[:-7])
         elif fault == "no_choices":
             await _send(writer, 200, json.dumps({"choices": []}))
         else:
-            await _send(writer, 200, _completion("" if fault == "empty" else said))
+            await _send(writer, 200, completion("") if fault == "empty" else whole)
 
 
-def _completion(text: str) -> str:
+def completion(text: str) -> str:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}}
     usage = {"prompt_tokens": 7, "completion_tokens": 3}
     return json.dumps({"choices": [choice], "usage": usage})

@@ -96,7 +96,9 @@ def test_server_loads_an_adapter_under_the_name_of_its_weights(games, server, ad
 
 def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, monkeypatch):
     monkeypatch.setenv("GPU_KEY", "sesame")
-    endpoint = games.params.endpoints["gpu"].model_copy(update={"api_key_env": "GPU_KEY"})
+    endpoint = games.params.endpoints["gpu"].model_copy(
+        update={"api_key_env": "GPU_KEY", "deadline_s": 0.3}
+    )
     params = games.params.model_copy(update={"endpoints": {"gpu": endpoint}})
     server.complaint = "rank 64 is\ntoo high for sesame " + "x" * 300
     with pytest.raises(AriaError, match=r"HTTP 500 rank 64 is too high for \*{3} x+\)") as caught:

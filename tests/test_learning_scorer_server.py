@@ -1,12 +1,15 @@
 """The HTTP scorer: shared batches, and one clear line for every bad request."""
 
+import asyncio
 import threading
 
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.scorer_server import MAX_BODY_BYTES, make_app
+from aria_dvc.learning import scorer_server
+from aria_dvc.learning.scorer_server import MAX_BATCH, MAX_BODY_BYTES, MAX_ITEMS, make_app
 
 
 def chat(text):
@@ -122,6 +125,7 @@ def test_whatever_scoring_does_callers_get_a_line():
             422,
             "must end with the assistant",
         ),
+        (b'{"items": [7]}', 422, "must be"),
         (b" " * (MAX_BODY_BYTES + 1), 413, "bytes"),
     ],
 )
@@ -130,3 +134,43 @@ def test_bad_requests_get_a_clear_line(served, body, status, message):
     answer = client.post("/score", content=body)
     assert answer.status_code == status
     assert message in answer.json()["error"]
+
+
+def test_many_items_are_refused_and_batches_are_bounded(served):
+    client, score = served
+    items = [chat("a")] * MAX_ITEMS
+    assert client.post("/score", json={"items": items}).json() == {"scores": [1.0] * MAX_ITEMS}
+    assert sum(score.batches) == MAX_ITEMS
+    assert max(score.batches) <= MAX_BATCH
+    answer = client.post("/score", json={"items": [*items, chat("a")]})
+    assert answer.status_code == 422
+    assert f"at most {MAX_ITEMS} items" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("error", [OSError, AriaError])
+def test_callers_are_told_no_paths(error):
+    def score(chats):
+        raise error("no weights in '/srv/secret/model.safetensors': look there")
+
+    with TestClient(make_app(score)) as client:
+        said = client.post("/score", json={"items": [chat("a")]}).json()["error"]
+    assert "secret" not in said
+    assert "no weights in <path> look there" in said
+
+
+def test_a_scorer_that_answers_too_little_fails_the_request_and_not_the_server():
+    with TestClient(make_app(lambda chats: [])) as client:
+        for _ in range(2):
+            assert client.post("/score", json={"items": [chat("a")]}).status_code == 422
+
+
+def test_a_half_sent_request_is_not_held_for_ever(monkeypatch):
+    monkeypatch.setattr(scorer_server, "BODY_S", 0.05)
+    parts = [{"type": "http.request", "body": b'{"items"', "more_body": True}]
+
+    async def receive():
+        return parts.pop() if parts else await asyncio.sleep(30)
+
+    with pytest.raises(scorer_server.BadRequest, match="did not arrive within") as caught:
+        asyncio.run(scorer_server._body(Request({"type": "http", "headers": []}, receive)))
+    assert caught.value.status == 408

@@ -20,8 +20,9 @@ from aria_dvc.arena.published import write_log
 from aria_dvc.errors import AriaError
 from aria_dvc.params import Endpoint, SamplingOverride
 from aria_dvc.players.base import PlayerFailure, Request
-from aria_dvc.players.endpoint import EndpointPlayer, _retry_after
+from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.players.registry import PlayerContext, make_player
+from aria_dvc.servers.client import retry_after
 
 KEY = "sk-test-3f9a7c1e5b"
 
@@ -82,12 +83,12 @@ def test_a_model_that_stays_silent_is_taken_at_its_word():
 
 
 def test_retry_after_is_honoured():
-    assert _retry_after("1.5") == 1.5
-    assert _retry_after(None) is None
-    assert _retry_after("soon") is None
-    assert _retry_after("nan") is None
-    assert _retry_after("inf") is None
-    assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+    assert retry_after("1.5") == 1.5
+    assert retry_after(None) is None
+    assert retry_after("soon") is None
+    assert retry_after("nan") is None
+    assert retry_after("inf") is None
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
 
 
 @pytest.mark.parametrize("fault", ["close", "hang", "500", "slow"])

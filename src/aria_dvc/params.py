@@ -17,7 +17,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.names import PLAYABLE, STRATEGY_NAMES
+from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec
+from aria_dvc.records.names import PLAYABLE
 from aria_dvc.settings import (
     IN_PROCESS,
     LOCAL_MODELS,
@@ -40,8 +41,6 @@ from aria_dvc.settings import (
     SelectKParams,
 )
 
-ENDPOINT = "endpoint:"
-PLAYERS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
 VANILLA = "vanilla"
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
@@ -188,25 +187,20 @@ class Params(Block):
             yield "collect.sampling", spec
         for spec in self.evaluate.sampling:
             yield "evaluate.sampling", spec
-        if self.embed.source.startswith(ENDPOINT):
+        if endpoint_name(self.embed.source) is not None:
             yield "embed.source", self.embed.source
-        if self.online.variants and self.online.rollouts.startswith(ENDPOINT):
+        if self.online.variants and endpoint_name(self.online.rollouts) is not None:
             yield "online.rollouts", self.online.rollouts
 
     def _spec_problem(self, spec: str) -> str:
         """Why nobody is called `spec`; "" if somebody is."""
-        kind, _, name = spec.partition(":")
-        if kind == "endpoint" and name:
-            if name in self.endpoints:
-                return ""
-            return f"no endpoint {name} under endpoints{did_you_mean(name, self.endpoints)}"
-        if kind == "scripted" and name:
-            if name in STRATEGY_NAMES:
-                return ""
-            return f"unknown strategy {name}{did_you_mean(name, STRATEGY_NAMES)}"
-        if spec in PLAYERS:
-            return ""
-        return f"unknown player {spec}{did_you_mean(spec, PLAYERS)}"
+        try:
+            player = parse_spec(spec)
+            if player.kind == "endpoint":
+                find_endpoint(player.name, self.endpoints)
+        except AriaError as error:
+            return str(error)
+        return ""
 
     def _online_problems(self) -> Iterator[str]:
         online = self.online
@@ -219,7 +213,7 @@ class Params(Block):
                     f"online.variants: {name} has no lora: online training reloads an adapter, not "
                     "a whole model; describe one, or take it off the list"
                 )
-        if online.rollouts != IN_PROCESS and not online.rollouts.startswith(ENDPOINT):
+        if online.rollouts != IN_PROCESS and endpoint_name(online.rollouts) is None:
             yield f"online.rollouts: {online.rollouts} is neither in_process nor endpoint:NAME"
 
     def _model_problems(self) -> Iterator[str]:

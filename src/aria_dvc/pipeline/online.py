@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,17 +16,17 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.space import build_space, distinct_points
 from aria_dvc.learning.checkpoints import folder_hash
-from aria_dvc.params import ENDPOINT, IN_PROCESS, Params
+from aria_dvc.params import IN_PROCESS, Params
+from aria_dvc.player_specs import find_endpoint, parse_spec
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.servers.adapters import load_adapter
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from aria_dvc.params import Endpoint
     from aria_dvc.records.episodes import Episode
 
 CREDITING = ("credit", "intentions", "pipeline/online.py")  # code beside what the games run
-SHOWN = 200  # characters of a server's complaint that are passed on
 
 
 @dataclass(frozen=True)
@@ -84,26 +83,14 @@ class OnlineGames:
     def served(self, adapter: Path) -> Params:
         """Have the vLLM server load `adapter` under a name of its own; the params that use it.
 
-        The name follows from the weights, so what the server has loaded before is the same. It
-        must run with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora and see this
-        machine's files.
+        The name follows from the weights, so what the server has loaded before is the same.
 
         Raises:
             AriaError: the server does not load the adapter.
         """
-        name = self.params.policy.online.rollouts.removeprefix(ENDPOINT)
-        if name not in self.params.endpoints:
-            raise AriaError(
-                f"policy.online.rollouts: no endpoint {name} under endpoints in params.yaml"
-            )
-        endpoint, model = self.params.endpoints[name], f"policy-{folder_hash(adapter)[:16]}"
-        problem = _load_adapter(endpoint, model, adapter)
-        if problem:
-            raise AriaError(
-                f"endpoint {name} ({endpoint.base_url}) did not load the adapter ({problem}): "
-                "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
-            )
-        fresh = endpoint.model_copy(update={"model": model})
+        name = parse_spec(self.params.policy.online.rollouts).name
+        endpoint = find_endpoint(name, self.params.endpoints)
+        fresh = load_adapter(name, endpoint, f"policy-{folder_hash(adapter)[:16]}", adapter)
         return self.params.model_copy(update={"endpoints": {**self.params.endpoints, name: fresh}})
 
     def inputs(self) -> dict[str, Any]:
@@ -150,27 +137,6 @@ class OnlineGames:
         )
         labels = chosen_labels(turns, nested, selection)
         return credit_table(turns, vectors, labels, params.aggregate, params.seed)[0]
-
-
-def _load_adapter(endpoint: Endpoint, model: str, adapter: Path) -> str | None:
-    """Load `adapter` as `model`; what went wrong, or None."""
-    import httpx
-
-    key = os.environ.get(endpoint.api_key_env or "", "")
-    try:
-        answer = httpx.post(
-            endpoint.base_url.rstrip("/") + "/load_lora_adapter",
-            json={"lora_name": model, "lora_path": str(adapter.resolve())},
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=endpoint.timeout_s,
-        )
-    except httpx.HTTPError as error:
-        return type(error).__name__
-    said = " ".join(answer.text.split())
-    if answer.is_success or "already been loaded" in said:
-        return None
-    said = said.replace(key, "***") if key else said
-    return f"HTTP {answer.status_code} {said[:SHOWN]}".strip()
 
 
 def _crediting_code() -> str:

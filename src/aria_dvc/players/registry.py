@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from aria_dvc.errors import AriaError
-from aria_dvc.params import PLAYERS, Endpoint, PlaySettings, did_you_mean
+from aria_dvc.params import Endpoint, PlaySettings
+from aria_dvc.player_specs import find_endpoint, parse_spec
 from aria_dvc.players.base import Player
 
 if TYPE_CHECKING:
@@ -55,20 +55,21 @@ def make_player(spec: str, context: PlayerContext) -> Player:
     Raises:
         AriaError: an unknown spec, strategy or endpoint, or a model that cannot be loaded.
     """
-    kind, _, name = spec.partition(":")
-    if spec in ("policy", "base"):
-        return _model_player(spec, context)
-    if spec == "embedded":
+    parsed = parse_spec(spec)
+    if parsed.kind == "embedded":
         from aria_dvc.players.scripted import embedded_oracle
 
         return embedded_oracle()
-    if kind == "scripted" and name:
+    if parsed.kind == "scripted":
         from aria_dvc.players.scripted import scripted_player
 
-        return scripted_player(name)
-    if kind == "endpoint" and name:
-        return _endpoint_player(spec, name, context)
-    raise AriaError(f"unknown player {spec}{did_you_mean(spec, PLAYERS)}")
+        return scripted_player(parsed.name)
+    if parsed.kind == "endpoint":
+        from aria_dvc.players.endpoint import EndpointPlayer
+
+        endpoint = find_endpoint(parsed.name, context.endpoints)
+        return EndpointPlayer(parsed.name, endpoint, context.settings.of(spec))
+    return _model_player(spec, context)
 
 
 def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
@@ -85,14 +86,3 @@ def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
         adapter=adapter,
         trust_remote_code=context.trust_remote_code,
     )
-
-
-def _endpoint_player(spec: str, name: str, context: PlayerContext) -> Player:
-    from aria_dvc.players.endpoint import EndpointPlayer
-
-    if name not in context.endpoints:
-        raise AriaError(
-            f"unknown endpoint {name}{did_you_mean(name, context.endpoints)}: "
-            "describe it under endpoints in params.yaml"
-        )
-    return EndpointPlayer(name, context.endpoints[name], context.settings.of(spec))
