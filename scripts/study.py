@@ -32,10 +32,11 @@ from aria_dvc.learning.base_model import materialise
 from aria_dvc.learning.examples import GameFrames
 from aria_dvc.learning.own_actions import without_reasked
 from aria_dvc.learning.policy import train_policy
+from aria_dvc.models.quiet import quiet_libraries
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Params, check_params
 from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.pipeline.progress import progress_bar
-from aria_dvc.pipeline.stage import quiet_libraries
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.tables import episodes_table, turns_table
 from aria_dvc.report.intervals import paired_difference, rate
@@ -99,7 +100,12 @@ class Study:
             adapter = self.work / f"seed-{params.seed}" / f"{arm}-{number}"
             with progress_bar(f"seed {params.seed}, {arm}, round {number}") as progress:
                 metrics = train_policy(
-                    params.policy, sampled, base, adapter, seed=params.seed, progress=progress
+                    params.policy,
+                    sampled,
+                    ModelSource(base, params.base_model.trust_remote_code),
+                    adapter,
+                    seed=params.seed,
+                    progress=progress,
                 )
         assert adapter is not None
         return adapter, {"policy": metrics, "credit": {f.game: _variances(f) for f in frames}}

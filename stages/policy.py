@@ -25,17 +25,20 @@ def main(params: Params, category: str) -> None:
 
 def train(params: Params, category: str, frames: list[GameFrames]) -> None:
     from aria_dvc.learning.policy import train_policy
+    from aria_dvc.models.source import ModelSource
 
-    options: Any = {"seed": params.seed, "trust_remote_code": params.base_model.trust_remote_code}
+    base = ModelSource(paths.BASE_MODEL, params.base_model.trust_remote_code)
     out = paths.policy(category)
+    options: Any = {"seed": params.seed}
     with progress_bar(f"policy {category}") as progress:
-        train_policy(params.policy, frames, paths.BASE_MODEL, out, progress=progress, **options)
+        train_policy(params.policy, frames, base, out, progress=progress, **options)
     if params.policy.online.iterations and PLAYABLE.keys() & params.games_of(category):
         go_online(params, category, options)
 
 
 def go_online(params: Params, category: str, options: Any) -> None:
     from aria_dvc.learning.online import train_online
+    from aria_dvc.models.source import ModelSource
     from aria_dvc.pipeline.online import OnlineGames
 
     games = OnlineGames(params, category, paths.BASE_MODEL)
@@ -43,7 +46,7 @@ def go_online(params: Params, category: str, options: Any) -> None:
         train_online(
             params.policy,
             params.reward_model,
-            paths.BASE_MODEL,
+            ModelSource(paths.BASE_MODEL, params.base_model.trust_remote_code),
             paths.policy(category),
             paths.reward_model(category),
             paths.policy(category),

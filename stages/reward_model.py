@@ -24,15 +24,15 @@ def main(params: Params, category: str) -> None:
 
 def train(params: Params, category: str, frames: list[GameFrames]) -> None:
     from aria_dvc.learning.reward_model import train_reward_model
+    from aria_dvc.models.source import ModelSource
 
     with progress_bar(f"reward model {category}") as progress:
         train_reward_model(
             params.reward_model,
             frames,
-            paths.BASE_MODEL,
+            ModelSource(paths.BASE_MODEL, params.base_model.trust_remote_code),
             paths.reward_model(category),
             seed=params.seed,
-            trust_remote_code=params.base_model.trust_remote_code,
             progress=progress,
         )
 

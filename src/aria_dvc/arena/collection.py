@@ -8,7 +8,6 @@ finished stays in the journal.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 import sys
 from collections import Counter
@@ -24,6 +23,7 @@ from aria_dvc.games.base import Config, Game, IllegalMove, Match
 from aria_dvc.params import PlaySettings, did_you_mean
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.seeds import derived_seed
 
 # Failures of a player that belong to its play, not to the machinery.
 OWN_FAULTS = frozenset({"context_full", "request_refused", "no_answer"})
@@ -72,12 +72,6 @@ def assign(game: Game, episodes: int, seed: int, grid: str = "default") -> list[
         Assignment(name, configs[index % len(configs)], derived_seed(seed, name))
         for index, name in enumerate(ids)
     ]
-
-
-def derived_seed(*parts: Any) -> int:
-    """A 63-bit seed that depends on all the parts and on nothing else."""
-    text = "\0".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
 
 def collect_episodes(

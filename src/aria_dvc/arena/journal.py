@@ -16,7 +16,7 @@ from aria_dvc.records.episodes import Episode, Utterance
 
 JOURNALS = Path(".aria_cache") / "collect"
 # Modules whose text decides how an episode comes out.
-CODE = ("arena", "games", "oracles", "players", "records", "chat.py")
+CODE = ("arena", "games", "models", "oracles", "players", "records", "chat.py", "seeds.py")
 
 
 class Journal:
@@ -79,17 +79,4 @@ def code_version() -> str:
         for file in files:
             if file.suffix in (".py", ".csv", ".json", ".yaml", ".txt"):
                 digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
-
-
-def content_fingerprint(source: str | Path) -> str:
-    """Hash of a folder's files; a name that is no folder (a Hugging Face id) stands for itself."""
-    folder = Path(source)
-    if not folder.is_dir():
-        return str(source)
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(str(file.relative_to(folder)).encode() + b"\0")
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()

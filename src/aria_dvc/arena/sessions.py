@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.arena.collection import assign, collect_episodes, derived_seed, from_journal
-from aria_dvc.arena.journal import Journal, code_version, content_fingerprint
+from aria_dvc.arena.collection import assign, collect_episodes, from_journal
+from aria_dvc.arena.journal import Journal, code_version
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
+from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params, PlaySettings
 from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
+from aria_dvc.seeds import derived_seed
 
 # Settings that change how fast games are played but not which games.
 PACE = {"in_flight", "deadline_s", "cache_gib"}
@@ -91,8 +93,8 @@ class Session:
                 for name, endpoint in params.endpoints.items()
                 if name in used
             },
-            "base_model": content_fingerprint(self.base_model),
-            "adapter": content_fingerprint(self.adapter) if self.adapter else None,
+            "base_model": fingerprint(self.base_model),
+            "adapter": fingerprint(self.adapter) if self.adapter else None,
             "code": code_version(),
         }
 

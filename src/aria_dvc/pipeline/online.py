@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aria_dvc
-from aria_dvc.arena.journal import code_version, content_fingerprint
+from aria_dvc.arena.journal import code_version
 from aria_dvc.arena.sessions import PACE, Session
 from aria_dvc.credit.aggregation import choose_k, chosen_labels, credit_table
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.space import build_space, distinct_points
-from aria_dvc.learning.checkpoints import folder_hash
+from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import ENDPOINT, IN_PROCESS, Params
 from aria_dvc.records.names import PLAYABLE
 
@@ -96,7 +96,7 @@ class OnlineGames:
             raise AriaError(
                 f"policy.online.rollouts: no endpoint {name} under endpoints in params.yaml"
             )
-        endpoint, model = self.params.endpoints[name], f"policy-{folder_hash(adapter)[:16]}"
+        endpoint, model = self.params.endpoints[name], f"policy-{fingerprint(adapter)[:16]}"
         problem = _load_adapter(endpoint, model, adapter)
         if problem:
             raise AriaError(
@@ -118,7 +118,7 @@ class OnlineGames:
                 name: endpoint.model_dump(include={"model", "options"})
                 for name, endpoint in params.endpoints.items()
             },
-            "embedding": content_fingerprint(params.embed.source),
+            "embedding": fingerprint(params.embed.source),
             **{name: getattr(params, name).model_dump() for name in blocks},
             "code": [code_version(), _crediting_code()],
         }

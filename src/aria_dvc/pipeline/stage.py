@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 from aria_dvc.errors import AriaError
 from aria_dvc.memory import is_out_of_memory
+from aria_dvc.models.quiet import quiet_libraries
 from aria_dvc.params import Params, load_params
 
 Main = Callable[[Params, str], None]
@@ -55,12 +54,3 @@ def _assert_own_code() -> None:
             f"aria_dvc was imported from {Path(aria_dvc.__file__).parent}, not from {own}: "
             "run stages from the repository's root with PYTHONPATH=src"
         )
-
-
-def quiet_libraries() -> None:
-    """One progress display is ours; libraries' own bars, telemetry and deprecations stay off."""
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
