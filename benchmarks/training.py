@@ -23,10 +23,12 @@ import orjson
 from aria_dvc.chat import Line, Renderer, view
 from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import NO_ACTION, Dialogue, Example, build_examples
-from aria_dvc.learning.models import add_lora, load_model, load_tokenizer
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.trainer import FitSettings, fit, make_deterministic
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import add_lora
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Lora
 
 QUESTIONS = (
@@ -88,13 +90,13 @@ def one_turn_each(examples: Sequence[Example]) -> list[Example]:
 
 
 def epoch_cost(
-    model_dir: str, examples: Sequence[Example], pad_id: int, precision: Any, budget: int
+    source: ModelSource, examples: Sequence[Example], pad_id: int, precision: Any, budget: int
 ) -> Cost:
     """Train one epoch as one optimiser step and time it, after a warm-up on the shortest."""
     make_deterministic(0)
-    model = add_lora(load_model(model_dir), LORA, "policy")
+    model = add_lora(load_model(source), LORA, "policy")
     data: list[Paired] = [(e, np.ones(len(e.keys), dtype=np.float32)) for e in examples]
-    settings = FitSettings(learning_rate=1e-4, seed=0, precision=precision, tokens_per_batch=budget)
+    settings = FitSettings(1e-4, 0, precision, tokens_per_batch=budget, checkpoint_every=None)
     shortest = int(np.argmin([len(e) for e in examples]))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -116,12 +118,13 @@ def main() -> None:
     parser.add_argument("--precision", default="auto", choices=["auto", "float32", "bfloat16"])
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    tokenizer = load_tokenizer(args.model)
+    source = ModelSource(args.model)
+    tokenizer = load_tokenizer(source)
     found = made_up_dialogues(args.dialogues, args.turns, args.seed)
     whole = build_examples(found, Renderer(tokenizer), 1 << 20).items
     costs = {
         name: epoch_cost(
-            args.model, examples, tokenizer.pad_token_id, args.precision, args.tokens_per_batch
+            source, examples, tokenizer.pad_token_id, args.precision, args.tokens_per_batch
         )
         for name, examples in (("dialogue", whole), ("turn", one_turn_each(whole)))
     }

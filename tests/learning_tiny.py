@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from aria_dvc.learning.examples import GameFrames
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Lora, OnlineParams, PolicyParams, RewardModelParams, WarmStart
 
 TEMPLATE = (
@@ -54,10 +55,10 @@ def tiny_model(seed: int = 0, layers: int = 2) -> Any:
     return LlamaForCausalLM(config)
 
 
-def save_tiny_base(folder: Path, seed: int = 0) -> Path:
+def save_tiny_base(folder: Path, seed: int = 0) -> ModelSource:
     tiny_model(seed).save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
-    return folder
+    return ModelSource(folder)
 
 
 def made_up_game(
@@ -142,6 +143,13 @@ def reward_params(**changes: Any) -> RewardModelParams:
         "lora": LORA,
     }
     return RewardModelParams(**{**settings, **changes})
+
+
+def tiny_scorer(folder: Path, backbone: ModelSource | None = None, **changes: Any) -> Any:
+    from aria_dvc.learning.scorer import RewardScorer
+
+    settings = {"max_tokens": 4096, "tokens_per_batch": 4096, "precision": "float32"}
+    return RewardScorer(ModelSource(folder), backbone, **{**settings, **changes})
 
 
 def warm_start_settings(**changes: Any) -> WarmStart:

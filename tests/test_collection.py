@@ -14,7 +14,7 @@ import pytest
 from tests.fake_game import CountingGame, Talker, both, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
-from aria_dvc.arena.collection import assign, collect_episodes, derived_seed, with_hint
+from aria_dvc.arena.collection import assign, collect_episodes, with_hint
 from aria_dvc.arena.journal import Journal
 from aria_dvc.arena.published import write_log
 from aria_dvc.arena.sessions import Session, collect_session
@@ -26,13 +26,14 @@ from aria_dvc.players.base import PlayerFailure, Reply
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.policy import PolicyPlayer
 from aria_dvc.records.readers import read_log
+from aria_dvc.seeds import derived_seed
 
 ROOT = Path(__file__).parent.parent
 
 
 def tiny_policy(settings: PlaySettings) -> PolicyPlayer:
     renderer = Renderer(tiny_tokenizer())
-    engine = Engine(tiny_model(), renderer.end_ids(), seats=settings.in_flight)
+    engine = Engine(tiny_model(), renderer.end_ids(), seats=settings.in_flight, cache_bytes=1 << 30)
     return PolicyPlayer("policy", "tiny", engine, renderer, settings)
 
 

@@ -14,9 +14,10 @@ from aria_dvc.chat import Renderer, view
 from aria_dvc.learning.advantages import advantages
 from aria_dvc.learning.examples import GameFrames, frames_examples
 from aria_dvc.learning.gradients import gradient_variances
-from aria_dvc.learning.models import load_model
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import train_policy
+from aria_dvc.models.loading import load_model
+from aria_dvc.models.source import ModelSource
 
 WORDS = ("x", "y")
 ODDS = {"x": 0.9, "y": 0.2}
@@ -77,7 +78,7 @@ def test_training_approaches_the_optimum(base, tmp_path, credit):
         batch_size=15, tokens_per_batch=4096, checkpoint_every=1000,
     )  # fmt: skip
     train_policy(params, [bandit_games()], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")
-    assert probability_of_optimum(load_model(tmp_path / "p")) > 0.9
+    assert probability_of_optimum(load_model(ModelSource(tmp_path / "p"))) > 0.9
 
 
 def test_aggregation_lowers_the_gradient_variance(base):

@@ -13,7 +13,8 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.learning import base_model
 from aria_dvc.learning.base_model import freeze_all_but, materialise, warm_start_examples
-from aria_dvc.learning.models import load_model, load_tokenizer
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import BaseModelParams
 
 ROLES = ("alice", "bob")
@@ -90,7 +91,7 @@ def test_warm_start_teaches_and_leaves_embeddings_alone(source, tmp_path):
     losses = pd.read_csv(tmp_path / "out" / "history.csv")["loss"].tolist()
     assert losses[-1] < 0.95 * losses[0]
     trained = load_file(tmp_path / "out" / "model.safetensors")
-    start = load_file(source / "model.safetensors")
+    start = load_file(source.folder / "model.safetensors")
     assert {tensor.dtype for tensor in trained.values()} == {torch.bfloat16}
     embeddings = "model.embed_tokens.weight"
     assert torch.equal(trained[embeddings], start[embeddings].bfloat16())
@@ -100,8 +101,8 @@ def test_warm_start_teaches_and_leaves_embeddings_alone(source, tmp_path):
 
 def test_written_folder_loads_with_its_template(source, tmp_path):
     make(source, tmp_path / "out", tmp_path / "cache")
-    load_model(tmp_path / "out")
-    Renderer(load_tokenizer(tmp_path / "out"))
+    load_model(ModelSource(tmp_path / "out"))
+    Renderer(load_tokenizer(ModelSource(tmp_path / "out")))
     assert {"model.safetensors", "tokenizer.json", "chat_template.jinja", "metrics.json"} <= {
         p.name for p in (tmp_path / "out").iterdir()
     }
@@ -132,7 +133,7 @@ def test_layers_limits_training_to_the_top():
 @pytest.mark.parametrize("source", ["/no/such/folder", "no-such/model-id"])
 def test_unknown_source_is_one_line_and_leaves_nothing(source, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(AriaError, match="cannot be loaded as a model") as caught:
+    with pytest.raises(AriaError, match="cannot be loaded") as caught:
         make(source, tmp_path / "out", tmp_path / "cache")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
@@ -156,7 +157,8 @@ def test_packaged_model_is_dequantised_once_and_for_all(tmp_path):
     config = read_json(tmp_path / "out" / "config.json")
     assert "quantization_config" not in config
     assert "/" not in str(config.get("_name_or_path", ""))
-    model, tokenizer = load_model(tmp_path / "out"), load_tokenizer(tmp_path / "out")
+    written = ModelSource(tmp_path / "out")
+    model, tokenizer = load_model(written), load_tokenizer(written)
     chat = [{"role": "user", "content": "What is the capital of France? One word."}]
     prompt = torch.tensor([Renderer(tokenizer).prompt_ids(chat)])
     said = model.generate(input_ids=prompt, do_sample=False, max_new_tokens=8, pad_token_id=2)

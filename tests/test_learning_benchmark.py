@@ -14,7 +14,7 @@ def test_sixteen_turns_need_a_quarter_of_the_tokens(tmp_path):
     whole = build_examples(made_up_dialogues(2, 16, 0), Renderer(tokenizer), 1 << 20).items
     single = one_turn_each(whole)
     costs = [
-        epoch_cost(str(base), examples, tokenizer.pad_token_id, "float32", 8192)
+        epoch_cost(base, examples, tokenizer.pad_token_id, "float32", 8192)
         for examples in (whole, single)
     ]
     assert len(single) == 32

@@ -20,6 +20,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.learning import checkpoints
 from aria_dvc.learning.checkpoints import COMPLETE, RunFolder, training_errors
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
+from aria_dvc.models.source import ModelSource
 
 TESTS = Path(__file__).parent
 DROPOUT = LORA.model_copy(update={"dropout": 0.2})  # draws on the restored random state
@@ -30,13 +31,14 @@ import os, signal, sys
 from pathlib import Path
 from test_learning_checkpoints import GAMES, PARAMS
 from aria_dvc.learning.policy import train_policy
+from aria_dvc.models.source import ModelSource
 
 def progress(done, total):
     if done == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 
 folder = Path(sys.argv[1])
-train_policy(PARAMS, GAMES, folder / "base", folder / "killed", seed=0,
+train_policy(PARAMS, GAMES, ModelSource(folder / "base"), folder / "killed", seed=0,
              cache=folder / "cache", progress=progress)
 """
 GAMES = [made_up_game(episodes=8, turns=3)]
@@ -50,7 +52,9 @@ def folder(tmp_path_factory):
 
 
 def train(folder, out, cache="cache", params=PARAMS, games=GAMES, **extra):
-    return train_policy(params, games, folder / "base", out, seed=0, cache=folder / cache, **extra)
+    return train_policy(
+        params, games, ModelSource(folder / "base"), out, seed=0, cache=folder / cache, **extra
+    )
 
 
 def kill_at(folder, step):

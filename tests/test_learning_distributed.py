@@ -23,10 +23,10 @@ from aria_dvc.chat import Renderer
 from aria_dvc.learning import trainer as trainer_module
 from aria_dvc.learning.batches import make_plan
 from aria_dvc.learning.examples import frames_examples
-from aria_dvc.learning.models import add_lora
 from aria_dvc.learning.objective import policy_collate, selected_logits, weighted_nll
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.trainer import FitSettings
+from aria_dvc.models.lora import add_lora
 
 TESTS = Path(__file__).parent
 CONFIGS = TESTS.parent / "configs" / "accelerate"
@@ -39,9 +39,11 @@ from pathlib import Path
 from test_learning_distributed import GAMES, PARAMS
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.trainer import world
+from aria_dvc.models.source import ModelSource
 
 folder = Path(sys.argv[1])
-train_policy(PARAMS, GAMES, folder / "base", folder / "two", seed=0, cache=folder / "cache2")
+base = ModelSource(folder / "base")
+train_policy(PARAMS, GAMES, base, folder / "two", seed=0, cache=folder / "cache2")
 (folder / f"rank{world()[1]}-of-{world()[0]}").touch()
 """
 
@@ -52,10 +54,8 @@ def launch(script: Path, *options: str) -> list[str]:
 
 
 def test_two_processes_take_the_steps_of_one(tmp_path):
-    save_tiny_base(tmp_path / "base")
-    train_policy(
-        PARAMS, GAMES, tmp_path / "base", tmp_path / "one", seed=0, cache=tmp_path / "cache1"
-    )
+    base = save_tiny_base(tmp_path / "base")
+    train_policy(PARAMS, GAMES, base, tmp_path / "one", seed=0, cache=tmp_path / "cache1")
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     environment = {
@@ -168,7 +168,7 @@ def test_several_visible_gpus_without_a_launcher_train_on_one(tmp_path, monkeypa
 
     original = trainer_module.TrainingArguments
     monkeypatch.setattr(trainer_module, "TrainingArguments", on_two_gpus)
-    settings = FitSettings(1e-3, 0, "float32", 1024)
+    settings = FitSettings(1e-3, 0, "float32", 1024, checkpoint_every=None)
     example = frames_examples(GAMES, Renderer(tiny_tokenizer()), 512).items[0]
     plan = make_plan([(example, np.ones(1))], [[0]], 1024)
     assert trainer_module._arguments(tmp_path, plan, settings, 0).n_gpu == 1

@@ -7,7 +7,10 @@ import torch
 from learning_tiny import save_tiny_base, tiny_model
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.models import load_model, load_tokenizer, top_layers, uses_bfloat16
+from aria_dvc.models.hardware import uses_bfloat16
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import top_layers
+from aria_dvc.models.source import ModelSource
 
 
 def test_pickled_weights_are_refused(tmp_path):
@@ -15,7 +18,7 @@ def test_pickled_weights_are_refused(tmp_path):
     (tmp_path / "model.safetensors").unlink()
     torch.save(tiny_model().state_dict(), tmp_path / "pytorch_model.bin")
     with pytest.raises(AriaError, match="safetensors") as caught:
-        load_model(tmp_path)
+        load_model(ModelSource(tmp_path))
     assert "\n" not in str(caught.value)
 
 
@@ -28,14 +31,14 @@ def test_code_in_a_model_folder_does_not_run(tmp_path):
         "auto_map": {"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"},
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(AriaError, match="cannot be loaded as a model"):
-        load_model(tmp_path)
+    with pytest.raises(AriaError, match="cannot be loaded"):
+        load_model(ModelSource(tmp_path))
     assert not (tmp_path / "ran").exists()
 
 
 def test_missing_folder_is_one_line(tmp_path):
     with pytest.raises(AriaError, match="cannot be loaded") as caught:
-        load_tokenizer(tmp_path / "nothing")
+        load_tokenizer(ModelSource(tmp_path / "nothing"))
     assert "\n" not in str(caught.value)
 
 

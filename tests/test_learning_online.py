@@ -8,7 +8,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 import uvicorn
-from learning_tiny import made_up_game, policy_params, reward_params, save_tiny_base
+from learning_tiny import (
+    made_up_game,
+    policy_params,
+    reward_params,
+    save_tiny_base,
+    tiny_scorer,
+)
 from peft import PeftModel
 from pydantic import ValidationError
 from safetensors.torch import load_file
@@ -16,15 +22,15 @@ from safetensors.torch import load_file
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, read_parquet, write_json
 from aria_dvc.learning import online as online_module
-from aria_dvc.learning.checkpoints import folder_hash
 from aria_dvc.learning.examples import frames_dialogues
-from aria_dvc.learning.models import load_model, load_tokenizer
 from aria_dvc.learning.online import train_online
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.reward_model import train_reward_model
-from aria_dvc.learning.scorer import RewardScorer
 from aria_dvc.learning.scorer_client import RemoteScorer
 from aria_dvc.learning.scorer_server import make_app
+from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import OnlineParams
 from aria_dvc.records.episodes import Episode, Utterance
 
@@ -45,6 +51,10 @@ def start(tmp_path_factory):
     return folder
 
 
+def base_of(start):
+    return ModelSource(start / "base")
+
+
 class Rollouts:
     """Games sampled from the given policy: one word, worth 1 if it starts with a vowel."""
 
@@ -56,7 +66,7 @@ class Rollouts:
     def __call__(self, policy, iteration, seed):
         if iteration == self.dies_at:
             raise KeyboardInterrupt
-        self.versions.append(folder_hash(policy))
+        self.versions.append(fingerprint(policy))
         model = PeftModel.from_pretrained(load_model(self.base), str(policy)).eval()
         tokenizer = load_tokenizer(self.base)
         torch.manual_seed(seed)
@@ -85,19 +95,18 @@ def aggregate(turns):
 
 def online(start, out, cache, rollout):
     return train_online(
-        POLICY, reward_params(epochs=1), start / "base", start / "policy", start / "rm", out,
+        POLICY, reward_params(epochs=1), base_of(start), start / "policy", start / "rm", out,
         rollout=rollout, aggregate=aggregate, seed=0, cache=cache,
     )  # fmt: skip
 
 
 def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path):
-    rollout = Rollouts(start / "base")
+    rollout = Rollouts(base_of(start))
     metrics = online(start, tmp_path / "whole", tmp_path / "a", rollout)
-    assert metrics["online"]["iterations"] == 4
-    assert metrics["online"]["updates"] == 8
-    assert metrics["steps"] == read_json(start / "policy" / "metrics.json")["steps"]
+    assert metrics["iterations"] == 4
+    assert metrics["updates"] == 8
     assert len(set(rollout.versions)) == 4
-    assert rollout.versions[0] == folder_hash(start / "policy")
+    assert rollout.versions[0] == fingerprint(start / "policy")
 
     (run,) = (tmp_path / "a" / "online").iterdir()
     for iteration, version in enumerate(rollout.versions):
@@ -105,11 +114,11 @@ def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path):
         assert all(f'"{iteration}:{version[:12]}"' in text for text in info)
     assert {p.name for p in run.glob("reward_model-*")} == {"reward_model-2", "reward_model-4"}
 
-    dying = Rollouts(start / "base", dies_at=2)
+    dying = Rollouts(base_of(start), dies_at=2)
     with pytest.raises(KeyboardInterrupt):
         online(start, tmp_path / "resumed", tmp_path / "b", dying)
     assert not (tmp_path / "resumed").exists()
-    rest = Rollouts(start / "base")
+    rest = Rollouts(base_of(start))
     again = online(start, tmp_path / "resumed", tmp_path / "b", rest)
     assert len(rest.versions) == 2
     assert dying.versions + rest.versions == rollout.versions
@@ -145,8 +154,8 @@ def test_what_is_scored_refreshed_and_carried_over(start, tmp_path, monkeypatch)
     monkeypatch.setattr(online_module, "_score", score)
     monkeypatch.setattr(online_module, "_finish", finish)
     train_online(
-        POLICY, reward_params(epochs=1), start / "base", start / "policy", start / "rm",
-        tmp_path / "out", rollout=Rollouts(start / "base"), aggregate=recording, seed=0,
+        POLICY, reward_params(epochs=1), base_of(start), start / "policy", start / "rm",
+        tmp_path / "out", rollout=Rollouts(base_of(start)), aggregate=recording, seed=0,
         cache=tmp_path / "cache",
     )  # fmt: skip
     assert scored == [{0}, {0, 1}, {1, 2}, {2, 3}]
@@ -162,19 +171,29 @@ def test_scores_that_are_no_numbers_end_in_one_line(start):
 
 
 def test_final_adapter_is_portable(start, tmp_path):
-    online(start, tmp_path / "out", tmp_path / "cache", Rollouts(start / "base"))
+    online(start, tmp_path / "out", tmp_path / "cache", Rollouts(base_of(start)))
     assert read_json(tmp_path / "out" / "adapter_config.json")["base_model_name_or_path"] == "base"
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
-        "adapter_config.json", "adapter_model.safetensors", "history.csv", "metrics.json",
-        "online.csv",
+        "adapter_config.json", "adapter_model.safetensors", "metrics.json", "online.csv",
+    }  # fmt: skip
+
+
+def test_the_offline_policy_stays_as_it_is(start, tmp_path):
+    before = {file.name: file.read_bytes() for file in (start / "policy").iterdir()}
+    metrics = short(start, tmp_path / "out")
+    assert {file.name: file.read_bytes() for file in (start / "policy").iterdir()} == before
+    assert fingerprint(tmp_path / "out") != fingerprint(start / "policy")
+    assert read_json(tmp_path / "out" / "metrics.json") == metrics
+    assert set(metrics) == {
+        "iterations", "updates", "final_loss", "first_mean_reward", "last_mean_reward",
     }  # fmt: skip
 
 
 def test_needs_an_adapter(start, tmp_path):
     with pytest.raises(AriaError, match=r"policy\.lora"):
         train_online(
-            policy_params(lora=None), reward_params(), start / "base", start / "policy",
-            start / "rm", tmp_path / "out", rollout=Rollouts(start / "base"),
+            policy_params(lora=None), reward_params(), base_of(start), start / "policy",
+            start / "rm", tmp_path / "out", rollout=Rollouts(base_of(start)),
             aggregate=aggregate, seed=0,
         )  # fmt: skip
 
@@ -193,40 +212,40 @@ def said(policy, iteration, seed):
 
 
 def short(start, out, rollout=said, model="rm", policy="policy", **changes):
-    """One run whose refreshes are due every iteration; returns what it adds to the metrics."""
+    """One run whose refreshes are due every iteration; returns its metrics."""
     settings = {"iterations": 1, "refresh_every": 2, "replay": 1, **changes}
     backbone = settings.pop("backbone", "base")
     inputs = settings.pop("inputs", None)
     return train_online(
         policy_params(online=ONLINE.model_copy(update=settings), epochs=1),
-        reward_params(epochs=1, backbone=backbone), start / "base", start / policy,
+        reward_params(epochs=1, backbone=backbone), base_of(start), start / policy,
         start / model, out, rollout=rollout, aggregate=aggregate, seed=0, inputs=inputs,
         cache=out.parent / "cache",
-    )["online"]  # fmt: skip
+    )  # fmt: skip
 
 
 def test_worthless_scores_and_no_offline_step_leave_the_policy_alone(start, tmp_path):
     game = made_up_game(episodes=8)
     nothing = replace(game, rewards=game.rewards.assign(reward=0.0))
-    train_policy(POLICY, [nothing], start / "base", start / "idle", seed=0, cache=start / "cache")
+    train_policy(POLICY, [nothing], base_of(start), start / "idle", seed=0, cache=start / "cache")
     train_reward_model(
-        reward_params(), [nothing], start / "base", start / "zero", seed=0, cache=start / "cache"
+        reward_params(), [nothing], base_of(start), start / "zero", seed=0, cache=start / "cache"
     )
     idle = short(
         start, tmp_path / "a", policy="idle", model="zero", iterations=2, refresh_every=100
     )
     assert (idle["iterations"], idle["updates"]) == (2, 0)
-    assert folder_hash(tmp_path / "a") == folder_hash(start / "idle")
+    assert fingerprint(tmp_path / "a") == fingerprint(start / "idle")
     # The first refresh gives scores that are worth something.
     refreshed = short(start, tmp_path / "b", policy="idle", model="zero", iterations=2)
     assert refreshed["updates"] == 2
-    assert folder_hash(tmp_path / "b") != folder_hash(start / "idle")
+    assert fingerprint(tmp_path / "b") != fingerprint(start / "idle")
 
 
 def test_scores_come_from_the_reward_models_own_backbone(start, tmp_path):
     other = str(save_tiny_base(tmp_path / "other", seed=5))
     train_reward_model(
-        reward_params(backbone=other), [made_up_game(episodes=8)], start / "base",
+        reward_params(backbone=other), [made_up_game(episodes=8)], base_of(start),
         tmp_path / "rm", seed=0, cache=start / "cache",
     )  # fmt: skip
     short(start, tmp_path / "out", model=tmp_path / "rm", backbone=other)
@@ -234,7 +253,7 @@ def test_scores_come_from_the_reward_models_own_backbone(start, tmp_path):
     history = read_json(run / "state.json")["history"]
     task = SimpleNamespace(iteration_dir=lambda i: run / f"iteration-{i}")
     frames = online_module._replay(task, 0, 1)
-    scores = RewardScorer(tmp_path / "rm", other, precision="float32").score_dialogues(
+    scores = tiny_scorer(tmp_path / "rm", ModelSource(other)).score_dialogues(
         frames_dialogues(frames)
     )
     assert history[0]["mean_score"] == pytest.approx(sum(scores.values()) / len(scores), abs=1e-4)
@@ -290,7 +309,7 @@ def test_games_of_which_a_kill_left_half_are_played_again(start, tmp_path, monke
 @pytest.fixture
 def served(start):
     """The address of a scorer server with the start's reward model."""
-    scorer = RewardScorer(start / "rm", start / "base", precision="float32", max_tokens=512)
+    scorer = tiny_scorer(start / "rm", base_of(start), max_tokens=512)
     server = uvicorn.Server(
         uvicorn.Config(make_app(scorer.score_chats), port=0, log_level="warning")
     )
@@ -308,7 +327,7 @@ def test_remote_scorer_gives_the_scores_of_the_one_in_process(start, served):
     turns = game.turns.copy()
     turns.loc[3, "text"] = "x" * 900
     found = frames_dialogues([replace(game, turns=turns)])
-    local = RewardScorer(start / "rm", start / "base", precision="float32", max_tokens=512)
+    local = tiny_scorer(start / "rm", base_of(start), max_tokens=512)
     expected = local.score_dialogues(found)
     assert 0 < len(expected) < len(turns)
     assert RemoteScorer(served).score_dialogues(found) == pytest.approx(expected, abs=1e-5)

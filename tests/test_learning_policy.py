@@ -23,15 +23,17 @@ from aria_dvc.learning.advantages import advantages, policy_weights
 from aria_dvc.learning.batches import global_batches
 from aria_dvc.learning.examples import frames_examples, with_values
 from aria_dvc.learning.gradients import gradient_variances
-from aria_dvc.learning.models import add_lora, load_model, load_tokenizer
 from aria_dvc.learning.objective import policy_collate, selected_logits
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.learning.trainer import FitSettings, fit, losses, make_deterministic
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import add_lora
+from aria_dvc.models.source import ModelSource
 
 TOKENIZER = tiny_tokenizer()
 COLLATE = policy_collate(TOKENIZER.pad_token_id)
 SETTINGS = FitSettings(
-    learning_rate=1e-2, seed=0, precision="float32", tokens_per_batch=4096, schedule="constant"
+    learning_rate=1e-2, seed=0, precision="float32", tokens_per_batch=4096, checkpoint_every=None
 )
 
 
@@ -123,7 +125,7 @@ def test_full_fine_tuning_writes_a_whole_model(tmp_path, base, game):
         policy_params(lora=None, epochs=1, kl=0.1),
         [game], base, tmp_path / "policy", seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
-    trained, start = load_model(tmp_path / "policy"), load_model(base)
+    trained, start = load_model(ModelSource(tmp_path / "policy")), load_model(base)
     for (name, new), old in zip(trained.named_parameters(), start.parameters(), strict=True):
         assert not torch.equal(new, old), name
 
@@ -135,7 +137,7 @@ def test_whole_model_is_played_from_its_own_folder(tmp_path, base, game, worth):
         policy_params(lora=None, epochs=1), [valued], base, tmp_path / "p", seed=0,
         cache=tmp_path / "cache",
     )  # fmt: skip
-    Renderer(load_tokenizer(tmp_path / "p"))
+    Renderer(load_tokenizer(ModelSource(tmp_path / "p")))
 
 
 def test_kl_keeps_the_policy_nearer_to_its_base(tmp_path, base, game):

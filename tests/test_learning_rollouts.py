@@ -11,8 +11,8 @@ import stages.policy
 from learning_tiny import LORA, made_up_game, tiny_model
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.checkpoints import folder_hash
-from aria_dvc.learning.models import add_lora
+from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.lora import add_lora
 from aria_dvc.params import Endpoint, load_params
 from aria_dvc.pipeline import online as online_module
 from aria_dvc.pipeline.online import OnlineGames
@@ -87,7 +87,7 @@ def test_games_are_clustered_and_credited_anew(monkeypatch):
 
 
 def test_server_loads_an_adapter_under_the_name_of_its_weights(games, server, adapter):
-    name = f"policy-{folder_hash(adapter)[:16]}"
+    name = f"policy-{fingerprint(adapter)[:16]}"
     for _ in range(2):  # a resumed run asks for the same again
         assert games.served(adapter).endpoints["gpu"].model == name
     body = {"lora_name": name, "lora_path": str(adapter)}

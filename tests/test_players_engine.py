@@ -47,12 +47,20 @@ def generate(engine: Engine, jobs):
     return asyncio.run(run())
 
 
-GREEDY = Sampling(temperature=0.0, max_new_tokens=12, logprobs=True)
+def sampling(temperature=0.0, max_new_tokens=12, top_p=1.0, seed=0) -> Sampling:
+    return Sampling(temperature, top_p, max_new_tokens, seed, logprobs=True)
+
+
+def engine_of(model, seats=64, cache_bytes=4 << 30, **options) -> Engine:
+    return Engine(model, [END], seats=seats, cache_bytes=cache_bytes, **options)
+
+
+GREEDY = sampling()
 
 
 @torch.inference_mode()
 def test_many_rows_of_unlike_length_equal_plain_decoding(model):
-    engine = Engine(model, [END], seats=4, prompt_tokens=16)
+    engine = engine_of(model, seats=4, prompt_tokens=16)
     prompts = [prompt(i, 3 + 7 * i) for i in range(24)]
     jobs = [((str(i), "a"), ids, GREEDY) for i, ids in enumerate(prompts)]
     for ids, got in zip(prompts, generate(engine, jobs), strict=True):
@@ -63,7 +71,7 @@ def test_many_rows_of_unlike_length_equal_plain_decoding(model):
 
 @torch.inference_mode()
 def test_later_turns_compute_only_what_is_new(model):
-    engine = Engine(model, [END], seats=2)
+    engine = engine_of(model, seats=2)
     first = generate(engine, [(("0", "a"), prompt(0, 40), GREEDY)])[0]
     longer = prompt(0, 40) + first.token_ids + prompt(1, 5)
     second = generate(engine, [(("0", "a"), longer, GREEDY)])[0]
@@ -74,7 +82,7 @@ def test_later_turns_compute_only_what_is_new(model):
 
 @torch.inference_mode()
 def test_a_changed_history_is_recomputed_from_the_change(model):
-    engine = Engine(model, [END], seats=1)
+    engine = engine_of(model, seats=1)
     ids = prompt(0, 40)
     generate(engine, [(("0", "a"), ids, GREEDY)])
     changed = [*ids[:30], 2 if ids[30] != 2 else 3, *ids[31:]]
@@ -85,7 +93,7 @@ def test_a_changed_history_is_recomputed_from_the_change(model):
 
 @torch.inference_mode()
 def test_a_new_dialogue_borrows_a_shared_beginning(model):
-    engine = Engine(model, [END], seats=4)
+    engine = engine_of(model, seats=4)
     system = prompt(0, 60)
     generate(engine, [(("0", "a"), system + prompt(1, 6), GREEDY)])
     other = system + prompt(2, 8)
@@ -96,7 +104,7 @@ def test_a_new_dialogue_borrows_a_shared_beginning(model):
 
 @torch.inference_mode()
 def test_dialogues_that_start_together_compute_their_shared_beginning_once(model):
-    engine = Engine(model, [END], seats=16, prompt_tokens=80)
+    engine = engine_of(model, seats=16, prompt_tokens=80)
     system = prompt(0, 60)
     prompts = [system + prompt(i, 8) for i in range(1, 17)]
     got = generate(engine, [((str(i), "a"), ids, GREEDY) for i, ids in enumerate(prompts)])
@@ -107,8 +115,8 @@ def test_dialogues_that_start_together_compute_their_shared_beginning_once(model
 
 @torch.inference_mode()
 def test_a_small_cache_forgets_idle_seats_and_stays_right(model):
-    cell = Engine(model, [END]).seating.cache.shape.token_bytes
-    engine = Engine(model, [END], seats=64, cache_bytes=3 * 256 * cell)
+    cell = engine_of(model).seating.cache.shape.token_bytes
+    engine = engine_of(model, seats=64, cache_bytes=3 * 256 * cell)
     jobs = [((str(i), "a"), prompt(i, 20 + i), GREEDY) for i in range(10)]
     got = generate(engine, jobs) + generate(engine, jobs[::-1])[::-1]
     for (_, ids, _), result in zip(jobs + jobs, got, strict=True):
@@ -123,7 +131,7 @@ def test_a_small_cache_forgets_idle_seats_and_stays_right(model):
 
 
 def test_a_prompt_beyond_the_model_is_the_players_failure(model):
-    engine = Engine(model, [END])
+    engine = engine_of(model)
     with pytest.raises(PlayerFailure) as caught:
         generate(engine, [(("0", "a"), prompt(0, 2040), GREEDY)])
     assert caught.value.kind == "context_full"
@@ -131,15 +139,15 @@ def test_a_prompt_beyond_the_model_is_the_players_failure(model):
 
 def test_a_prompt_beyond_the_cache_is_a_mistake_in_the_settings(model):
     with pytest.raises(AriaError, match=r"raise settings\.cache_gib"):
-        generate(Engine(model, [END], cache_bytes=1), [(("0", "a"), prompt(0, 250), GREEDY)])
+        generate(engine_of(model, cache_bytes=1), [(("0", "a"), prompt(0, 250), GREEDY)])
 
 
 @torch.inference_mode()
 def test_a_rows_draws_depend_on_its_own_seed_only(model):
     def drawn(others: int) -> list[int]:
-        engine = Engine(model, [END], seats=8)
+        engine = engine_of(model, seats=8)
         jobs = [
-            ((str(i), "a"), prompt(i, 10), Sampling(1.0, 0.9, 20, seed=i))
+            ((str(i), "a"), prompt(i, 10), sampling(1.0, 20, 0.9, seed=i))
             for i in range(1 + others)
         ]
         return generate(engine, jobs)[0].token_ids
@@ -150,7 +158,7 @@ def test_a_rows_draws_depend_on_its_own_seed_only(model):
 
 @torch.inference_mode()
 def test_freed_slots_are_used_again(model):
-    engine = Engine(model, [END], seats=2)
+    engine = engine_of(model, seats=2)
     for i in range(12):
         generate(engine, [((str(i), "a"), prompt(i, 10), GREEDY)])
         engine.finished(str(i))
@@ -158,10 +166,10 @@ def test_freed_slots_are_used_again(model):
 
 
 def test_closing_gives_up_what_is_under_way(model):
-    engine = Engine(model, [END], seats=2)
+    engine = engine_of(model, seats=2)
 
     async def run() -> list:
-        long = Sampling(temperature=0.0, max_new_tokens=1000)
+        long = sampling(max_new_tokens=1000)
         tasks = [
             asyncio.create_task(engine.generate((str(i), "a"), prompt(i, 10), long))
             for i in range(4)
@@ -175,7 +183,7 @@ def test_closing_gives_up_what_is_under_way(model):
 
 
 def test_an_error_of_the_model_reaches_every_game(model):
-    engine = Engine(model, [END], seats=2)
+    engine = engine_of(model, seats=2)
     jobs = [((str(i), "a"), [70_000], GREEDY) for i in range(3)]  # no such token
 
     async def run() -> list:
@@ -185,9 +193,9 @@ def test_an_error_of_the_model_reaches_every_game(model):
 
 
 def test_log_probabilities_are_at_temperature_one(model):
-    hot = Sampling(temperature=2.0, top_p=0.7, max_new_tokens=16, seed=3, logprobs=True)
+    hot = sampling(2.0, 16, 0.7, seed=3)
     ids = prompt(4, 9)
-    got = generate(Engine(model, [END]), [(("0", "a"), ids, hot)])[0]
+    got = generate(engine_of(model), [(("0", "a"), ids, hot)])[0]
     with torch.inference_mode():
         logits = model(torch.tensor([ids + got.token_ids])).logits[0].log_softmax(-1)
     places = range(len(ids) - 1, len(ids) - 1 + len(got.token_ids))
@@ -204,7 +212,7 @@ def test_an_adapter_plays_and_training_attention_is_left_as_it_was(model):
         LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False),
     ).eval()
     before = adapted.config._attn_implementation
-    got = generate(Engine(adapted, [END]), [(("0", "a"), prompt(0, 30), GREEDY)])[0]
+    got = generate(engine_of(adapted), [(("0", "a"), prompt(0, 30), GREEDY)])[0]
     assert got.token_ids == reference(adapted, prompt(0, 30), 12)[0]
     assert adapted.config._attn_implementation == before
 
@@ -213,7 +221,7 @@ def test_other_kinds_of_attention_are_refused():
     sliding = tiny_model(vocabulary=64)
     sliding.config.layer_types = ["sliding_attention", "full_attention"]
     with pytest.raises(AriaError, match="endpoint"):
-        Engine(sliding, [END])
+        engine_of(sliding)
 
 
 def exact_nucleus(logits: torch.Tensor, temperature: float, top_p: float) -> torch.Tensor:

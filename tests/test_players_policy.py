@@ -13,8 +13,11 @@ from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
+from aria_dvc.models.hardware import inference_dtype
+from aria_dvc.models.loading import load_for_play
+from aria_dvc.models.source import ModelSource
 from aria_dvc.players.base import Reply, Request
-from aria_dvc.players.policy import TurnRenderer, inference_dtype, load_policy_model
+from aria_dvc.players.policy import TurnRenderer
 from aria_dvc.players.registry import PlayerContext, make_player
 
 DIALOGUE = [
@@ -84,9 +87,9 @@ def test_an_adapter_changes_the_policy_and_not_the_base(base, adapter):
 def test_a_merged_adapter_scores_as_the_adapter_does(base, adapter):
     from peft import PeftModel
 
-    merged, renderer = load_policy_model(base, adapter, dtype="float32")
+    merged = load_for_play(ModelSource(base), adapter, "float32")
     loose = PeftModel.from_pretrained(tiny_model(), str(adapter)).eval()
-    ids = torch.tensor([renderer.prompt_ids(DIALOGUE)])
+    ids = torch.tensor([Renderer(tiny_tokenizer()).prompt_ids(DIALOGUE)])
     assert torch.allclose(merged(ids).logits, loose(ids).logits, atol=1e-4)
     assert not torch.allclose(merged(ids).logits, tiny_model()(ids).logits, atol=1e-2)
 
@@ -118,7 +121,7 @@ def test_pickled_weights_are_not_read(base, adapter, tmp_path, pickled):
     torch.save(load_file(weights), folder / name)
     weights.unlink()
     with pytest.raises(AriaError, match=f"the {pickled} .* cannot be"):
-        load_policy_model(source, worn)
+        load_for_play(ModelSource(source), worn, "float32")
 
 
 def test_the_renderer_that_remembers_renders_the_same():
@@ -138,7 +141,7 @@ def test_bfloat16_plays(base):
 
 def test_precision_by_name():
     assert inference_dtype("float32") == torch.float32
-    assert inference_dtype() in (torch.float32, torch.bfloat16)
+    assert inference_dtype("auto") in (torch.float32, torch.bfloat16)
     with pytest.raises(AriaError, match="use auto"):
         inference_dtype("float16")
 

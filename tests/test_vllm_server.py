@@ -11,7 +11,9 @@ import pytest
 
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.games.registry import get_game
-from aria_dvc.learning.models import add_lora, load_model
+from aria_dvc.models.loading import load_model
+from aria_dvc.models.lora import add_lora
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Endpoint, Lora, PlaySettings, load_params
 from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.players.registry import PlayerContext
@@ -76,7 +78,7 @@ def test_the_server_as_oracle(base_url):
 def test_rollouts_with_an_adapter_that_the_server_loads_while_it_runs(base_url, tmp_path):
     base = ROOT / "data/base_model"
     lora = Lora(rank=4, alpha=8, dropout=0.0, target_modules=["q_proj"], layers=1)
-    add_lora(load_model(base), lora, "policy").save_pretrained(tmp_path / "adapter")
+    add_lora(load_model(ModelSource(base)), lora, "policy").save_pretrained(tmp_path / "adapter")
     params = load_params(ROOT / "params.yaml")
     online = params.policy.online.model_copy(update={"rollouts": "endpoint:local", "games": 2})
     params = params.model_copy(

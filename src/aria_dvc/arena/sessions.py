@@ -13,7 +13,8 @@ from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
-from aria_dvc.models.sources import ModelSource, content_hash
+from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Params
 from aria_dvc.player_specs import endpoint_name
 from aria_dvc.players.base import Player
@@ -98,9 +99,9 @@ class Session:
                 for name, endpoint in params.endpoints.items()
                 if name in used
             },
-            "model": content_hash(self.model),
-            "adapter": content_hash(self.adapter) if self.adapter else None,
-            "code": code_hash(f"{__name__}"),
+            "model": fingerprint(self.model),
+            "adapter": fingerprint(self.adapter) if self.adapter else None,
+            "code": code_hash(__name__),
         }
 
 

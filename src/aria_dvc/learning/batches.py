@@ -151,11 +151,9 @@ def _silent(data: Sequence[Paired]) -> Paired:
     return silent, values[:0]
 
 
-def pad(
-    examples: Sequence[Example], pad_id: int, side: str = "right"
-) -> tuple[dict[str, torch.Tensor], np.ndarray]:
-    """Model inputs (B, L): input_ids, attention_mask, position_ids (all int64); and the action
-    index of every token, (B, L) int32 with -1 for padding."""
+def pad(examples: Sequence[Example], pad_id: int) -> tuple[dict[str, torch.Tensor], np.ndarray]:
+    """Model inputs (B, L), padded on the right: input_ids, attention_mask, position_ids (all
+    int64); and the action index of every token, (B, L) int32 with -1 for padding."""
     import torch
 
     length = max(len(example) for example in examples)
@@ -163,10 +161,9 @@ def pad(
     action = np.full((len(examples), length), -1, dtype=np.int32)
     mask = np.zeros((len(examples), length), dtype=np.int64)
     for row, example in enumerate(examples):
-        place = slice(0, len(example)) if side == "right" else slice(length - len(example), length)
-        ids[row, place] = example.input_ids
-        action[row, place] = example.action
-        mask[row, place] = 1
+        ids[row, : len(example)] = example.input_ids
+        action[row, : len(example)] = example.action
+        mask[row, : len(example)] = 1
     positions = np.maximum(mask.cumsum(axis=1) - 1, 0)
     inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
     return {name: torch.from_numpy(array) for name, array in inputs.items()}, action

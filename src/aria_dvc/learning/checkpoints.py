@@ -22,7 +22,7 @@ import torch
 from accelerate import PartialState
 from transformers import TrainerCallback
 
-from aria_dvc import chat
+from aria_dvc import chat, models, seeds
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, written_aside
 from aria_dvc.memory import give_back_memory, is_out_of_memory
@@ -44,32 +44,23 @@ def run_key(data_hash: str, base_hash: str, settings: Any) -> str:
     state.update(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS))
     for name in LIBRARIES:
         state.update(f"{name} {importlib.metadata.version(name)}".encode())
-    for file in [*sorted(Path(__file__).parent.glob("*.py")), Path(chat.__file__)]:
+    for file in _training_code():
         state.update(file.read_bytes())
     return state.hexdigest()[:24]
 
 
-def model_hash(folder: str | Path) -> str:
-    """Hash of a model's weights, configuration, scale and tokenizer."""
-    state = hashlib.sha256()
-    for file in sorted(Path(folder).rglob("*")):
-        if file.suffix in (".safetensors", ".json", ".jinja") and file.name != "metrics.json":
-            state.update(file.name.encode())
-            state.update(_file_hash(file))
-    return state.hexdigest()
+def _training_code() -> list[Path]:
+    folders = [Path(__file__).parent, *map(Path, models.__path__)]
+    return [
+        *(file for folder in folders for file in sorted(folder.glob("*.py"))),
+        Path(chat.__file__),
+        Path(seeds.__file__),
+    ]
 
 
-def _file_hash(path: Path) -> bytes:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").digest()
-
-
-def folder_hash(folder: Path) -> str:
-    """Hash of all weights in a folder."""
-    state = hashlib.sha256()
-    for file in sorted(folder.glob("*.safetensors")):
-        state.update(_file_hash(file))
-    return state.hexdigest()
+def process_state() -> PartialState:
+    """Which of the processes of this training we are."""
+    return PartialState(cpu=not torch.cuda.is_available())
 
 
 class RunFolder:
@@ -88,7 +79,7 @@ class RunFolder:
 
         Only the first process keeps what it writes; the others get a folder to throw away.
         """
-        state = PartialState(cpu=not torch.cuda.is_available())
+        state = process_state()
         target = self.result if state.is_main_process else self.path / f"rank{state.process_index}"
         with written_aside(target) as aside:
             aside.mkdir(parents=True)
@@ -99,7 +90,7 @@ class RunFolder:
 
     def last_checkpoint(self) -> str | None:
         """The newest whole checkpoint; the first process removes half-written ones."""
-        first = PartialState(cpu=not torch.cuda.is_available()).is_main_process
+        first = process_state().is_main_process
         whole: dict[int, Path] = {}
         for folder in self.path.glob("checkpoint-*"):
             if (folder / COMPLETE).is_file():
@@ -112,7 +103,7 @@ class RunFolder:
 def deliver(run: RunFolder, out_dir: str | Path) -> dict[str, Any]:
     """Copy a finished result to `out_dir`, drop the run's checkpoints; returns its metrics."""
     metrics: dict[str, Any] = read_json(run.result / "metrics.json")
-    if PartialState(cpu=not torch.cuda.is_available()).is_main_process:
+    if process_state().is_main_process:
         with written_aside(out_dir) as aside:
             shutil.copytree(run.result, aside)
         for checkpoint in run.path.glob("checkpoint-*"):

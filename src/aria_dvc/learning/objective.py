@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from aria_dvc.learning.batches import Collate, Paired, pad
 Tensors = dict[str, torch.Tensor]
 
 
-def policy_collate(pad_id: int, side: str = "right", keep_zero: bool = False) -> Collate:
+def policy_collate(pad_id: int, keep_zero: bool = False) -> Collate:
     """The collator of (example, weights of its actions).
 
     Every micro-batch has, for B sequences of at most L tokens with N trained tokens: input_ids,
@@ -28,7 +29,7 @@ def policy_collate(pad_id: int, side: str = "right", keep_zero: bool = False) ->
     """
 
     def collate(members: Sequence[Paired], count: int) -> Tensors:
-        inputs, action = pad([example for example, _ in members], pad_id, side)
+        inputs, action = pad([example for example, _ in members], pad_id)
         weights = np.full(action.shape, np.nan, dtype=np.float32)
         for row, (_, values) in enumerate(members):
             on = action[row] >= 0
@@ -95,6 +96,17 @@ def kl_to(reference: torch.Tensor, logits: torch.Tensor, count: torch.Tensor) ->
 
 
 ReferenceLogits = Callable[[Any, Tensors], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class KlPenalty:
+    """What leaving the base model costs: `weight` times the KL divergence to `reference`."""
+
+    weight: float
+    reference: ReferenceLogits
+
+    def __call__(self, model: Any, inputs: Tensors, logits: torch.Tensor) -> torch.Tensor:
+        return self.weight * kl_to(self.reference(model, inputs), logits, inputs["count"])
 
 
 @torch.no_grad()

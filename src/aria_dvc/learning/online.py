@@ -22,15 +22,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, read_parquet, write_csv, write_json, write_parquet
 from aria_dvc.learning.advantages import advantages
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
-from aria_dvc.learning.checkpoints import (
-    CACHE,
-    RunFolder,
-    deliver,
-    folder_hash,
-    model_hash,
-    run_key,
-    training_errors,
-)
+from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import (
     GameFrames,
     Key,
@@ -38,8 +30,7 @@ from aria_dvc.learning.examples import (
     frames_examples,
     with_values,
 )
-from aria_dvc.learning.models import load_model, load_tokenizer
-from aria_dvc.learning.objective import adapter_off, policy_collate
+from aria_dvc.learning.objective import KlPenalty, adapter_off, policy_collate
 from aria_dvc.learning.own_actions import without_reasked, without_unsampled_ends
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.reward_model import backbone_of, train_reward_model
@@ -51,9 +42,13 @@ from aria_dvc.learning.trainer import (
     fit,
     losses,
     make_deterministic,
-    tidy,
     world,
 )
+from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import load_adapter
+from aria_dvc.models.saving import tidy
+from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, ModelSource
 from aria_dvc.params import IN_PROCESS
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.records.tables import episodes_table, turns_table
@@ -75,13 +70,12 @@ class OnlineRun:
 
     params: PolicyParams
     reward_params: RewardModelParams
-    base_dir: Path
+    base: ModelSource
     policy_dir: Path
     reward_model_dir: Path
     rollout: Rollout
     aggregate: Aggregate
     seed: int
-    trust_remote_code: bool
     run: RunFolder
 
     def iteration_dir(self, iteration: int) -> Path:
@@ -112,7 +106,7 @@ class OnlineRun:
 def train_online(
     params: PolicyParams,
     reward_params: RewardModelParams,
-    base_dir: str | Path,
+    base: ModelSource,
     policy_dir: str | Path,
     reward_model_dir: str | Path,
     out_dir: str | Path,
@@ -122,10 +116,12 @@ def train_online(
     seed: int,
     inputs: Any = None,
     cache: Path = CACHE,
-    trust_remote_code: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Run `params.online.iterations` iterations from the adapter in `policy_dir`.
+
+    `out_dir` gets the final adapter, `metrics.json` and `online.csv` (iteration, games,
+    mean_reward, mean_score, loss, policy_version); nothing else is written outside the cache.
 
     Args:
         rollout: plays `params.online.games` games with the adapter that it is given, which is
@@ -133,9 +129,9 @@ def train_online(
         aggregate: credits games anew for the refresh of the reward model.
         inputs: JSON-able; everything else that decides how games come out and are credited.
         policy_dir: the offline policy as `train_policy` leaves it.
-        out_dir: gets the final adapter, `online.csv` (iteration, games, mean_reward, mean_score,
-            loss, policy_version), and the offline `history.csv` and `metrics.json`, to which it
-            adds `online`; may be `policy_dir`.
+
+    Returns:
+        The metrics: iterations, updates, final_loss, first_mean_reward, last_mean_reward.
 
     Raises:
         AriaError: the policy is not a LoRA adapter, several processes, or training fails.
@@ -149,22 +145,21 @@ def train_online(
     settings = {
         "policy": params.model_dump(),
         "reward": reward_params.model_dump(),
-        "backbone": model_hash(backbone_of(reward_params, base_dir)),
+        "backbone": fingerprint(backbone_of(reward_params, base)),
         "inputs": inputs,
         "seed": seed,
     }
-    start = model_hash(policy_dir) + model_hash(reward_model_dir)
-    key = run_key(start, model_hash(base_dir), settings)
+    start = fingerprint(policy_dir) + fingerprint(reward_model_dir)
+    key = run_key(start, fingerprint(base), settings)
     task = OnlineRun(
         params=params,
         reward_params=reward_params,
-        base_dir=Path(base_dir),
+        base=base,
         policy_dir=Path(policy_dir),
         reward_model_dir=Path(reward_model_dir),
         rollout=rollout,
         aggregate=aggregate,
         seed=seed,
-        trust_remote_code=trust_remote_code,
         run=RunFolder(STAGE, key, cache),
     )
     with training_errors("policy"):
@@ -187,7 +182,7 @@ def _loop(task: OnlineRun, progress: Progress | None) -> None:
 def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
     """One iteration: play, score, update, perhaps refresh; returns the next state."""
     iteration = state["iteration"]
-    version = f"{iteration}:{folder_hash(Path(state['policy']))[:12]}"
+    version = f"{iteration}:{fingerprint(state['policy'])[:12]}"
     _play(task, iteration, Path(state["policy"]), version)
     frames = _replay(task, iteration, task.params.online.replay)
     scored = _score(task, frames, Path(state["reward_model"]))
@@ -264,12 +259,11 @@ def _scorer(task: OnlineRun, reward_model: Path) -> RewardScorer | RemoteScorer:
     if task.params.online.scorer != IN_PROCESS:
         return RemoteScorer(task.params.online.scorer)
     return RewardScorer(
-        reward_model,
-        backbone_of(task.reward_params, task.base_dir),
+        task.base.named(reward_model),
+        backbone_of(task.reward_params, task.base),
         max_tokens=task.params.max_tokens,
         tokens_per_batch=task.params.tokens_per_batch,
         precision=task.params.precision,
-        trust_remote_code=task.trust_remote_code,
     )
 
 
@@ -287,13 +281,12 @@ def _credited(game: GameFrames, scores: dict[Key, float]) -> pd.DataFrame:
 
 
 def _training_data(task: OnlineRun, scored: Sequence[GameFrames]) -> list[Paired]:
-    tokenizer = load_tokenizer(task.base_dir, trust_remote_code=task.trust_remote_code)
     weights = {
         key: value
         for game in scored
         for key, value in advantages(game, "aggregated", task.params.advantage).items()
     }
-    renderer = Renderer(tokenizer)
+    renderer = Renderer(load_tokenizer(task.base))
     examples = frames_examples(scored, renderer, task.params.max_tokens).items
     sampled = without_unsampled_ends(examples, scored, len(renderer.end_ids()))
     return with_values(sampled, weights, keep_zero=task.params.kl > 0)
@@ -331,27 +324,21 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
         ),
         resume=state["policy"] if done else None,
         done=done,
-        kl=task.params.kl,
-        reference=adapter_off,
+        penalty=KlPenalty(task.params.kl, adapter_off) if task.params.kl else None,
     )
     new = [loss for step, loss in losses(trainer.state) if step > done]
     return done + online.updates, sum(new) / len(new), checkpoint
 
 
 def _collate(task: OnlineRun) -> Any:
-    tokenizer = load_tokenizer(task.base_dir, trust_remote_code=task.trust_remote_code)
+    tokenizer = load_tokenizer(task.base)
     return policy_collate(tokenizer.pad_token_id, keep_zero=task.params.kl > 0)
 
 
 def _trainable_policy(task: OnlineRun) -> Any:
     """The offline adapter on its base; a checkpoint's weights replace it on resume."""
-    from peft import PeftModel
-
-    base = load_model(task.base_dir, trust_remote_code=task.trust_remote_code)
-    model = PeftModel.from_pretrained(base, str(task.policy_dir), is_trainable=True)
-    # Saving looks the base up, on the network where this names no folder.
-    model.peft_config["default"].base_model_name_or_path = str(task.base_dir)
-    return model
+    base = load_model(task.base)
+    return load_adapter(base, task.policy_dir, base_name=str(task.base), trainable=True)
 
 
 def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
@@ -370,12 +357,11 @@ def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
     train_reward_model(
         task.reward_params,
         [replace(game, rewards=rewards[game.game]) for game in newest],
-        task.base_dir,
+        task.base,
         folder,
         seed=task.seed,
         start=current,
         cache=task.run.path,
-        trust_remote_code=task.trust_remote_code,
     )
     return folder
 
@@ -405,19 +391,16 @@ def _mean_reward(frames: Sequence[GameFrames]) -> float:
 def _finish(task: OnlineRun) -> None:
     state = task.state()
     with task.run.writing() as folder:
-        for name in ("adapter_model.safetensors", "adapter_config.json"):
+        for name in (ADAPTER_WEIGHTS, ADAPTER_CONFIG):
             shutil.copy(Path(state["policy"]) / name, folder / name)
-        tidy(folder, task.base_dir)
-        if (task.policy_dir / "history.csv").is_file():  # not after 0 offline steps
-            shutil.copy(task.policy_dir / "history.csv", folder)
+        tidy(folder, task.base)
         history = pd.DataFrame(state["history"])
         write_csv(folder / "online.csv", history)
-        numbers = {
+        metrics = {
             "iterations": state["iteration"],
             "updates": state["steps"],
             "final_loss": float(history["loss"].iloc[-1]),
             "first_mean_reward": float(history["mean_reward"].iloc[0]),
             "last_mean_reward": float(history["mean_reward"].iloc[-1]),
         }
-        offline = read_json(task.policy_dir / "metrics.json")
-        write_json(folder / "metrics.json", {**offline, "online": numbers})
+        write_json(folder / "metrics.json", metrics)

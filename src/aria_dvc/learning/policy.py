@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
-from accelerate import PartialState
 
 from aria_dvc.chat import Renderer
 from aria_dvc.files import write_json
@@ -19,7 +18,7 @@ from aria_dvc.learning.checkpoints import (
     CACHE,
     RunFolder,
     deliver,
-    model_hash,
+    process_state,
     run_key,
     training_errors,
 )
@@ -32,12 +31,10 @@ from aria_dvc.learning.examples import (
     with_values,
 )
 from aria_dvc.learning.gradients import gradient_variances
-from aria_dvc.learning.models import add_lora, load_model, load_tokenizer, uses_bfloat16
 from aria_dvc.learning.objective import (
-    ReferenceLogits,
+    KlPenalty,
     adapter_off,
     frozen_copy,
-    kl_to,
     policy_collate,
     selected_logits,
     weighted_nll,
@@ -51,33 +48,32 @@ from aria_dvc.learning.trainer import (
     fit,
     make_deterministic,
     save,
-    save_weights,
     write_history,
 )
+from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.hardware import uses_bfloat16
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import add_lora
+from aria_dvc.models.saving import save_model
+from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
     from aria_dvc.params import PolicyParams
 
-STAGE = "policy"
+STAGE: Final = "policy"
 
 
 class PolicyTrainer(MicroBatchTrainer):
-    """Maximises sum over t of log pi(a_t | h_t) A_t, minus kl * KL(pi || base)."""
+    """Maximises sum over t of log pi(a_t | h_t) A_t, minus the penalty."""
 
-    def __init__(
-        self, *args: Any, kl: float = 0.0, reference: ReferenceLogits | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, penalty: KlPenalty | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.kl = kl
-        self.reference = reference
+        self.penalty = penalty
 
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         logits = selected_logits(model, inputs)
         loss = weighted_nll(logits, inputs)
-        if self.kl > 0 and self.reference is not None:
-            base = self.reference(model, inputs)
-            loss = loss + self.kl * kl_to(base, logits, inputs["count"])
-        return loss
+        return loss + self.penalty(model, inputs, logits) if self.penalty else loss
 
 
 @dataclass
@@ -86,9 +82,8 @@ class PolicyRun:
 
     params: PolicyParams
     frames: Sequence[GameFrames]
-    base_dir: Path
+    base: ModelSource
     seed: int
-    trust_remote_code: bool
     tokenizer: Any
     examples: Examples
     data: list[Paired]
@@ -103,21 +98,21 @@ class PolicyRun:
                 digest(with_values(self.examples.items, credit, keep_zero=True)).hexdigest()
                 for credit in self.compared_credits()
             ]
-        return run_key(digest(self.data).hexdigest(), model_hash(self.base_dir), settings)
+        return run_key(digest(self.data).hexdigest(), fingerprint(self.base), settings)
 
     def model(self) -> Any:
         """The base model with fresh adapters, or all of it trainable."""
-        model = load_model(self.base_dir, trust_remote_code=self.trust_remote_code)
+        model = load_model(self.base)
         if self.params.lora is None:
             return model
         return add_lora(model, self.params.lora, STAGE)
 
-    def reference(self) -> ReferenceLogits | None:
+    def penalty(self) -> KlPenalty | None:
         if self.params.kl == 0:
             return None
-        if self.params.lora is not None:
-            return adapter_off
-        return frozen_copy(load_model(self.base_dir, trust_remote_code=self.trust_remote_code))
+        whole = self.params.lora is None
+        reference = frozen_copy(load_model(self.base)) if whole else adapter_off
+        return KlPenalty(self.params.kl, reference)
 
     def fit(self, model: Any, run: RunFolder, progress: Progress | None) -> MicroBatchTrainer:
         params = self.params
@@ -138,8 +133,7 @@ class PolicyRun:
             settings,
             progress=progress,
             resume=run.last_checkpoint(),
-            kl=params.kl,
-            reference=self.reference(),
+            penalty=self.penalty(),
         )
 
     def compared_credits(self) -> tuple[dict[Key, float], dict[Key, float]]:
@@ -160,7 +154,7 @@ class PolicyRun:
         if not params.gradient_batches:
             return {}
         first, second = gradient_variances(
-            model.to(PartialState(cpu=not torch.cuda.is_available()).device),
+            model.to(process_state().device),
             self.examples.items,
             self.compared_credits(),
             policy_collate(self.tokenizer.pad_token_id, keep_zero=True),
@@ -192,12 +186,11 @@ class PolicyRun:
 def train_policy(
     params: PolicyParams,
     frames: Sequence[GameFrames],
-    base_dir: str | Path,
+    base: ModelSource,
     out_dir: str | Path,
     *,
     seed: int,
     cache: Path = CACHE,
-    trust_remote_code: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Train a policy on the credit of the games' actions and write it to `out_dir`.
@@ -215,14 +208,12 @@ def train_policy(
     Raises:
         AriaError: nothing to train on, a NaN, a full disk, out of memory.
     """
-    tokenizer = load_tokenizer(base_dir, trust_remote_code=trust_remote_code)
+    tokenizer = load_tokenizer(base)
     renderer = Renderer(tokenizer)
     examples = frames_examples(frames, renderer, params.max_tokens)
     examples.items = without_unsampled_ends(examples.items, frames, len(renderer.end_ids()))
     data = with_values(examples.items, policy_weights(frames, params), keep_zero=params.kl > 0)
-    task = PolicyRun(
-        params, frames, Path(base_dir), seed, trust_remote_code, tokenizer, examples, data
-    )
+    task = PolicyRun(params, frames, base, seed, tokenizer, examples, data)
     run = RunFolder(STAGE, task.key(), cache)
     with training_errors(STAGE):
         if not run.result.is_dir():
@@ -237,7 +228,7 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
     variances = task.gradient_variances(model)
     if trains_nothing(task.data):
         with run.writing() as folder:
-            save_weights(model, folder, task.base_dir)
+            save_model(model, folder, task.base)
             task.save_tokenizer(folder)
             metrics = {"final_loss": 0.0, "steps": 0, **variances, **task.sizes()}
             write_json(folder / "metrics.json", metrics)
@@ -245,7 +236,7 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
     make_deterministic(task.seed)
     trainer = task.fit(model, run, progress)
     with run.writing() as folder:
-        save(trainer, folder, task.base_dir)
+        save(trainer, folder, task.base)
         task.save_tokenizer(folder)
         write_history(trainer, folder)
         metrics = {

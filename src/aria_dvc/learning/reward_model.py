@@ -1,34 +1,21 @@
-"""The reward model: credit of an action from its text and history, point by point (sec. 5.3).
-
-A causal backbone with a one-output head scores every (history, action) of a dialogue at the
-action's last token, its end of turn, in one pass: what follows cannot reach it. Targets are
-standardised; the scale is stored beside the weights and undone by the scorer.
-"""
+"""The reward model: credit of an action from its text and history, point by point (sec. 5.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
 
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_json, write_json
-from aria_dvc.learning.batches import Collate, Paired, global_batches, pad
+from aria_dvc.files import write_json
+from aria_dvc.learning.batches import Paired, global_batches
 from aria_dvc.learning.calibration import fit_metrics
-from aria_dvc.learning.checkpoints import (
-    CACHE,
-    RunFolder,
-    deliver,
-    model_hash,
-    run_key,
-    training_errors,
-)
+from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import (
     Example,
     GameFrames,
@@ -37,7 +24,17 @@ from aria_dvc.learning.examples import (
     frames_examples,
     with_values,
 )
-from aria_dvc.learning.models import add_lora, load_model, load_tokenizer, uses_bfloat16
+from aria_dvc.learning.reward_head import (
+    SCALE_FILE,
+    Scale,
+    Tensors,
+    action_scores,
+    load_scored,
+    predict,
+    read_scale,
+    regression_collate,
+    score_head,
+)
 from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
@@ -48,82 +45,17 @@ from aria_dvc.learning.trainer import (
     save,
     write_history,
 )
+from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.hardware import uses_bfloat16
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import add_lora
+from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
     from aria_dvc.params import RewardModelParams
 
-STAGE = "reward_model"
+STAGE: Final = "reward_model"
 BASE = "base"
-SCALE_FILE = "scale.json"
-ADAPTER_FILE = "adapter_config.json"
-Tensors = dict[str, torch.Tensor]
-
-
-def regression_collate(pad_id: int, weights: dict[Key, float], side: str = "right") -> Collate:
-    """The collator of (example, standardised targets of its actions).
-
-    Beside the model's inputs (see batches.pad): select (B, L) bool, true at the last token of
-    every action with a target; targets and weights (N,) float32 in the order of `select`; count.
-    """
-
-    def collate(members: Sequence[Paired], count: int) -> Tensors:
-        inputs, action = pad([example for example, _ in members], pad_id, side)
-        select = np.zeros(action.shape, dtype=bool)
-        targets: list[float] = []
-        scale: list[float] = []
-        for row, (example, values) in enumerate(members):
-            for index, key in enumerate(example.keys):
-                if np.isnan(values[index]):
-                    continue
-                select[row, np.flatnonzero(action[row] == index)[-1]] = True
-                targets.append(float(values[index]))
-                scale.append(weights.get(key, 1.0))
-        inputs["select"] = torch.from_numpy(select)
-        inputs["targets"] = torch.tensor(targets, dtype=torch.float32)
-        inputs["weights"] = torch.tensor(scale, dtype=torch.float32)
-        inputs["count"] = torch.tensor(float(count))
-        return inputs
-
-    return collate
-
-
-@contextmanager
-def all_scores(model: Any) -> Iterator[list[torch.Tensor]]:
-    """Catch the head's output for every token, (B, L, 1); the model itself returns the last."""
-    head = score_head(model)
-    caught: list[torch.Tensor] = []
-    handle = head.register_forward_hook(lambda module, args, output: caught.append(output))
-    try:
-        yield caught
-    finally:
-        handle.remove()
-
-
-def score_head(model: Any) -> Any:
-    """The regression head inside any wrapper.
-
-    Raises:
-        AriaError: the backbone's classification head is not called `score`.
-    """
-    for name, module in model.named_modules():
-        if name.rpartition(".")[2] == "score":
-            return module
-    raise AriaError(
-        "reward_model.backbone: its classification head is not a causal one (no module `score`): "
-        "choose a decoder model"
-    )
-
-
-def action_scores(model: Any, inputs: Tensors) -> torch.Tensor:
-    """Standardised scores (N,) float32 of the selected actions."""
-    with all_scores(model) as caught:
-        model(
-            input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
-            position_ids=inputs["position_ids"],
-            use_cache=False,
-        )
-    return caught[0].squeeze(-1).float()[inputs["select"]]
 
 
 class RewardTrainer(MicroBatchTrainer):
@@ -132,65 +64,6 @@ class RewardTrainer(MicroBatchTrainer):
     def batch_loss(self, model: Any, inputs: Tensors) -> torch.Tensor:
         error = action_scores(model, inputs) - inputs["targets"]
         return (inputs["weights"] * error**2).sum() / inputs["count"]
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Standardisation of the target: score = (credit - mean) / std."""
-
-    mean: float
-    std: float
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> Scale:
-        return cls(float(values.mean()), float(values.std()) or 1.0)
-
-
-def read_scale(folder: Path) -> Scale:
-    """The scale stored beside a reward model.
-
-    Raises:
-        AriaError: the folder holds no reward model.
-    """
-    if not (folder / SCALE_FILE).is_file():
-        raise AriaError(f"{folder} holds no reward model: run the reward_model stage")
-    return Scale(**read_json(folder / SCALE_FILE))
-
-
-def load_scored(
-    folder: Path,
-    backbone: str | Path | None,
-    trust_remote_code: bool,
-    *,
-    is_trainable: bool = False,
-) -> Any:
-    """A trained reward model: an adapter on its backbone, or a whole model.
-
-    Args:
-        backbone: None takes the one that the adapter names (relative to the repository's root).
-
-    Raises:
-        AriaError: the model or its backbone cannot be loaded.
-    """
-    if not (folder / ADAPTER_FILE).is_file():
-        return load_model(folder, head="score", trust_remote_code=trust_remote_code)
-    from peft import PeftModel
-
-    named = read_json(folder / ADAPTER_FILE)["base_model_name_or_path"]
-    try:
-        base = load_model(backbone or named, head="score", trust_remote_code=trust_remote_code)
-    except AriaError:
-        if backbone:
-            raise
-        raise AriaError(
-            f"{folder} is an adapter on {named}, which cannot be loaded here: pass --base FOLDER"
-        ) from None
-    tokenizer = load_tokenizer(folder, trust_remote_code=trust_remote_code)
-    base.config.pad_token_id = tokenizer.pad_token_id
-    model = PeftModel.from_pretrained(base, str(folder), is_trainable=is_trainable)
-    # Saving looks the base up, on the network where this names no folder.
-    model.peft_config["default"].base_model_name_or_path = str(backbone or named)
-    return model
 
 
 def credits_of(frames: Sequence[GameFrames]) -> tuple[dict[Key, float], dict[Key, float]]:
@@ -231,30 +104,29 @@ class RewardRun:
     """One training of a reward model: its inputs, and what they were turned into."""
 
     params: RewardModelParams
-    backbone: Path
+    backbone: ModelSource
     seed: int
-    trust_remote_code: bool
     tokenizer: Any
     train: list[Paired]
     held: list[Paired]
     scale: Scale
     weights: dict[Key, float]
-    start: Path | None
+    start: ModelSource | None
 
     def key(self) -> str:
         both = digest([*self.train, *self.held]).hexdigest()
         settings = {
             "params": self.params.model_dump(),
             "seed": self.seed,
-            "start": model_hash(self.start) if self.start else None,
+            "start": fingerprint(self.start) if self.start else None,
             "weights": sorted(self.weights.items()),
         }
-        return run_key(both, model_hash(self.backbone), settings)
+        return run_key(both, fingerprint(self.backbone), settings)
 
     def model(self) -> Any:
         if self.start:
-            return load_scored(self.start, self.backbone, self.trust_remote_code, is_trainable=True)
-        model = load_model(self.backbone, head="score", trust_remote_code=self.trust_remote_code)
+            return load_scored(self.start, self.backbone, trainable=True)
+        model = load_model(self.backbone, head="score")
         model.config.pad_token_id = self.tokenizer.pad_token_id
         torch.nn.init.zeros_(score_head(model).weight)  # starts as the mean predictor
         if self.params.lora is None:
@@ -294,21 +166,20 @@ class RewardRun:
         return max(1, round(self.params.batch_size * len(self.train) / actions))
 
 
-def backbone_of(params: RewardModelParams, base_dir: str | Path) -> Path:
-    """The folder (or Hugging Face id) that the reward model is built on."""
-    return Path(base_dir) if params.backbone == BASE else Path(params.backbone)
+def backbone_of(params: RewardModelParams, base: ModelSource) -> ModelSource:
+    """What the reward model is built on."""
+    return base if params.backbone == BASE else base.named(params.backbone)
 
 
 def train_reward_model(
     params: RewardModelParams,
     frames: Sequence[GameFrames],
-    base_dir: str | Path,
+    base: ModelSource,
     out_dir: str | Path,
     *,
     seed: int,
     start: Path | None = None,
     cache: Path = CACHE,
-    trust_remote_code: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Fit the credit of the games' actions and write model, scale and metrics to `out_dir`.
@@ -323,8 +194,8 @@ def train_reward_model(
     Raises:
         AriaError: too few episodes, a NaN, a full disk, out of memory.
     """
-    backbone = backbone_of(params, base_dir)
-    tokenizer = load_tokenizer(backbone, trust_remote_code=trust_remote_code)
+    backbone = backbone_of(params, base)
+    tokenizer = load_tokenizer(backbone)
     targets, sizes = credits_of(frames)
     examples = frames_examples(frames, Renderer(tokenizer), params.max_tokens).items
     train, held = (
@@ -337,13 +208,12 @@ def train_reward_model(
         params=params,
         backbone=backbone,
         seed=seed,
-        trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
         train=train,
         held=held,
         scale=read_scale(start) if start else Scale.of(_values(train)),
         weights=_action_weights(params, sizes, train),
-        start=start,
+        start=base.named(start) if start else None,
     )
     run = RunFolder(STAGE, task.key(), cache)
     with training_errors(STAGE):
@@ -393,35 +263,3 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
         write_json(folder / SCALE_FILE, {"mean": task.scale.mean, "std": task.scale.std})
         write_history(trainer, folder)
         write_json(folder / "metrics.json", metrics)
-
-
-@torch.no_grad()
-def predict(
-    model: Any,
-    data: Sequence[Paired],
-    scale: Scale,
-    collate: Collate,
-    *,
-    tokens_per_batch: int,
-    bfloat16: bool,
-) -> np.ndarray:
-    """Credits (N,) float64 of every action with a target, in the order of `data`."""
-    model.eval()
-    device = next(model.parameters()).device
-    parts: dict[int, np.ndarray] = {}
-    for batch in sorted_batches([len(example) for example, _ in data], tokens_per_batch):
-        inputs = collate([data[i] for i in batch], 1)
-        inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bfloat16):
-            scores = action_scores(model, inputs).double().cpu().numpy()
-        ends = np.cumsum(inputs["select"].sum(dim=1).cpu().numpy())
-        for index, part in zip(batch, np.split(scores, ends[:-1]), strict=True):
-            parts[index] = part * scale.std + scale.mean
-    return np.concatenate([parts[i] for i in range(len(data))])
-
-
-def sorted_batches(lengths: Sequence[int], tokens_per_batch: int) -> list[list[int]]:
-    """All indices, sorted by length and grouped to at most `tokens_per_batch` padded tokens."""
-    from aria_dvc.learning.batches import cut_by_tokens
-
-    return cut_by_tokens(range(len(lengths)), np.asarray(lengths), tokens_per_batch)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from aria_dvc.chat import Message, Renderer
-from aria_dvc.errors import AriaError
 from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import Dialogue, Key, build_examples
-from aria_dvc.learning.models import Precision, load_tokenizer, uses_bfloat16
-from aria_dvc.learning.reward_model import load_scored, predict, read_scale, regression_collate
+from aria_dvc.learning.reward_head import load_scored, predict, read_scale, regression_collate
+from aria_dvc.models.hardware import best_device, uses_bfloat16
+from aria_dvc.models.loading import load_tokenizer
+from aria_dvc.models.source import ModelSource
+
+if TYPE_CHECKING:
+    from aria_dvc.params import Precision
 
 
 class RewardScorer:
-    """Scores (history, action) with the reward model in a folder.
+    """Scores (history, action) with a reward model.
 
     Args:
-        folder: data/reward_model/<category>.
-        base_dir: the backbone under a LoRA adapter; None takes the one that the adapter names.
+        source: data/reward_model/<category>.
+        backbone: what lies under a LoRA adapter; None takes the one that the adapter names.
         max_tokens: longer histories keep their most recent whole exchanges.
+        tokens_per_batch: padded tokens in one forward pass.
 
     Raises:
         AriaError: the folder holds no reward model.
@@ -30,42 +34,20 @@ class RewardScorer:
 
     def __init__(
         self,
-        folder: str | Path,
-        base_dir: str | Path | None = None,
+        source: ModelSource,
+        backbone: ModelSource | None = None,
         *,
-        max_tokens: int = 4096,
-        tokens_per_batch: int = 4096,
-        precision: Precision = "auto",
-        trust_remote_code: bool = False,
+        max_tokens: int,
+        tokens_per_batch: int,
+        precision: Precision,
     ) -> None:
-        folder = Path(folder)
-        self.scale = read_scale(folder)
-        self.tokenizer = load_tokenizer(folder, trust_remote_code=trust_remote_code)
+        self.scale = read_scale(source.folder)
+        self.tokenizer = load_tokenizer(source)
         self.renderer = Renderer(self.tokenizer)
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.model = load_scored(folder, base_dir, trust_remote_code).to(device).eval()
+        self.model = load_scored(source, backbone).to(best_device()).eval()
         self.max_tokens = max_tokens
         self.tokens_per_batch = tokens_per_batch
         self.bfloat16 = uses_bfloat16(precision)
-
-    def score(self, chats: Sequence[Sequence[Message]]) -> np.ndarray:
-        """Credit of the last message of every chat, which is the action: (n,) float64.
-
-        Raises:
-            AriaError: a chat does not end with an assistant message, or does not fit.
-        """
-        for index, chat in enumerate(chats):
-            if not chat or chat[-1]["role"] != "assistant":
-                raise AriaError(
-                    f"items[{index}]: the last message must be the assistant's, it is the action"
-                )
-        last = [scores[-1] for scores in self.score_chats(chats)]
-        if None in last:
-            raise AriaError(
-                f"items[{last.index(None)}]: the action does not fit into {self.max_tokens} "
-                "tokens: shorten it or raise the limit"
-            )
-        return np.array(last, dtype=np.float64)
 
     def score_chats(self, chats: Sequence[Sequence[Message]]) -> list[list[float | None]]:
         """Credit of every assistant message of every chat; None for one that does not fit."""

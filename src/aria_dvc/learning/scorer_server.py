@@ -238,6 +238,13 @@ def serve(args: argparse.Namespace) -> None:
     import uvicorn
 
     from aria_dvc.learning.scorer import RewardScorer
+    from aria_dvc.models.source import ModelSource
 
-    scorer = RewardScorer(args.folder, args.base, max_tokens=args.max_tokens)
+    scorer = RewardScorer(
+        ModelSource(args.folder),
+        ModelSource(args.base) if args.base else None,
+        max_tokens=args.max_tokens,
+        tokens_per_batch=args.max_tokens,
+        precision="auto",
+    )
     uvicorn.run(make_app(scorer.score_chats), host=args.host, port=args.port, log_level="warning")

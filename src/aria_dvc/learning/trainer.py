@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,16 @@ import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_json, write_csv, write_json
+from aria_dvc.files import write_csv
 from aria_dvc.learning.batches import Collate, MicroBatches, Paired, Plan, make_plan
-from aria_dvc.learning.checkpoints import MarkComplete
-from aria_dvc.learning.models import Precision, quiet_transformers, uses_bfloat16
+from aria_dvc.learning.checkpoints import MarkComplete, process_state
+from aria_dvc.models.hardware import uses_bfloat16
+from aria_dvc.models.quiet import quiet_transformers
+from aria_dvc.models.saving import tidy
+from aria_dvc.models.source import ModelSource
+
+if TYPE_CHECKING:
+    from aria_dvc.params import Precision
 
 Progress = Callable[[int, int], None]
 
@@ -76,15 +82,15 @@ class MicroBatchTrainer(Trainer, ABC):
 class FitSettings:
     """How to optimise.
 
-    schedule: "linear" (to 0) or "constant" learning rate; checkpoint_every: steps, None for none.
+    checkpoint_every: steps, None for none; schedule: "linear" (to 0) or "constant" learning rate.
     """
 
     learning_rate: float
     seed: int
     precision: Precision
     tokens_per_batch: int
+    checkpoint_every: int | None
     schedule: str = "constant"
-    checkpoint_every: int | None = None
 
 
 def fit(
@@ -161,38 +167,13 @@ def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> Tr
     return arguments
 
 
-def save(trainer: MicroBatchTrainer, folder: Path, base_dir: Path) -> None:
+def save(trainer: MicroBatchTrainer, folder: Path, base: ModelSource) -> None:
     """Weights as safetensors, gathered from all processes; none of the trainer's own files."""
     with quiet_transformers():
         trainer.save_model(str(folder))
     if trainer.args.should_save:
         (folder / "training_args.bin").unlink(missing_ok=True)
-        tidy(folder, base_dir)
-
-
-def save_weights(model: Any, folder: Path, base_dir: Path) -> None:
-    """The same for a model that was never trained."""
-    with quiet_transformers():
-        model.save_pretrained(str(folder))
-    tidy(folder, base_dir)
-
-
-def tidy(folder: Path, base_dir: Path) -> None:
-    """No model card, and the base named relative to the repository, never absolutely."""
-    (folder / "README.md").unlink(missing_ok=True)
-    file = folder / "adapter_config.json"
-    if file.is_file():
-        config = read_json(file)
-        config["base_model_name_or_path"] = _portable(base_dir)
-        config["target_modules"] = sorted(config["target_modules"])  # peft writes a set
-        write_json(file, config)
-
-
-def _portable(path: Path) -> str:
-    if path.is_absolute():
-        inside = path.is_relative_to(Path.cwd())
-        path = path.relative_to(Path.cwd()) if inside else Path(path.name)
-    return path.as_posix()
+        tidy(folder, base)
 
 
 def write_history(trainer: MicroBatchTrainer, folder: Path) -> None:
@@ -258,9 +239,7 @@ def losses(state: Any) -> list[tuple[int, float]]:
 
 def world() -> tuple[int, int]:
     """(number of processes, this process's rank)."""
-    from accelerate import PartialState
-
-    state = PartialState(cpu=not torch.cuda.is_available())
+    state = process_state()
     return state.num_processes, state.process_index
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aria_dvc
-from aria_dvc.arena.journal import code_version, content_fingerprint
+from aria_dvc.arena.journal import code_version
 from aria_dvc.arena.sessions import PACE, Session
 from aria_dvc.credit.aggregation import choose_k, chosen_labels, credit_table
 from aria_dvc.errors import AriaError
@@ -105,7 +105,7 @@ class OnlineGames:
                 name: endpoint.model_dump(include={"model", "options"})
                 for name, endpoint in params.endpoints.items()
             },
-            "embedding": content_fingerprint(params.embed.source),
+            "embedding": fingerprint(params.embed.source),
             **{name: getattr(params, name).model_dump() for name in blocks},
             "code": [code_version(), _crediting_code()],
         }

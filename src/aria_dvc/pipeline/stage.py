@@ -6,15 +6,14 @@ import argparse
 import errno
 import inspect
 import logging
-import os
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from aria_dvc.errors import AriaError
 from aria_dvc.memory import is_out_of_memory
+from aria_dvc.models.quiet import quiet_libraries
 from aria_dvc.params import Params, did_you_mean, load_params
 
 Main = Callable[..., None]
@@ -89,14 +88,3 @@ def _assert_own_code() -> None:
             f"aria_dvc was imported from {Path(aria_dvc.__file__).parent}, not from {own}: "
             "run stages from the repository's root, as dvc.yaml does"
         )
-
-
-def quiet_libraries() -> None:
-    """One progress display is ours; libraries' own bars, telemetry and deprecations stay off."""
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
-    for logger in ("httpx", "httpx2", "openai"):
-        logging.getLogger(logger).setLevel(logging.WARNING)
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

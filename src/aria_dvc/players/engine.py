@@ -5,7 +5,8 @@ decoded; unlike transformers' `generate_batch`, what a dialogue said before stay
 until it is over, and each reply has a seed of its own. Every forward pass carries one token of
 each reply under way plus up to `prompt_tokens` tokens of prompts.
 
-Launch: `engine = Engine(model, end_ids)`; `await engine.generate(seat, ids, Sampling(...))`.
+Launch: `engine = Engine(model, end_ids, seats=64, cache_bytes=3 << 30)`, then
+`await engine.generate(seat, ids, Sampling(...))`.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ class Engine:
         model: Any,
         end_ids: Sequence[int],
         *,
-        seats: int = 64,
-        cache_bytes: int = 4 << 30,
+        seats: int,
+        cache_bytes: int,
         prompt_tokens: int = 512,
     ) -> None:
         check_attention(model)
@@ -104,7 +105,6 @@ class Engine:
         self.end_ids = frozenset(end_ids)
         self.prompt_tokens = prompt_tokens
         self.max_length = model.config.get_text_config().max_position_embeddings
-        self.generated = 0  # tokens, since the engine was made
         shape = CacheShape.of(model)
         self.seating = Seating(shape, seats, cache_bytes // shape.token_bytes)
         self._step = 0
@@ -284,7 +284,6 @@ class Engine:
             full = len(row.ids) - row.prompt_tokens >= row.sampling.max_new_tokens
             if full or token in self.end_ids:
                 ended.append(row)
-        self.generated += len(rows)
         gone = set(ended)
         self._rows = [row for row in self._rows if row not in gone]
         return ended

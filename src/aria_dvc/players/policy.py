@@ -8,11 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError
-
 from aria_dvc.chat import Message, Renderer, view
 from aria_dvc.errors import AriaError
+from aria_dvc.models.loading import load_for_play, load_tokenizer
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import PlaySettings
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.engine import Engine
@@ -117,89 +116,19 @@ class _Hashed(dict[str, str]):
         return hash((self["role"], self["content"]))
 
 
-def inference_dtype(choice: str = "auto") -> torch.dtype:
-    """ "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies it natively."""
-    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-    if choice in known:
-        return known[choice]
-    if choice != "auto":
-        raise AriaError(f"dtype {choice} is unknown: use auto, float32 or bfloat16")
-    if torch.cuda.is_available():
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
-    cpu = torch.cpu.get_capabilities()
-    native = cpu.get("avx512_bf16") or cpu.get("amx_bf16")
-    return torch.bfloat16 if native else torch.float32
-
-
-def load_policy_model(
-    source: str | Path,
-    adapter: str | Path | None = None,
-    *,
-    dtype: str = "auto",
-    trust_remote_code: bool = False,
-) -> tuple[Any, Renderer]:
-    """The model in evaluation mode on the best device, its adapter merged, and its renderer.
-
-    The adapter is merged in float32 and the result rounded once to the inference dtype.
+def policy_player(
+    name: str, source: ModelSource, settings: PlaySettings, adapter: str | Path | None = None
+) -> PolicyPlayer:
+    """Load `source` (with `adapter`) and wrap it as a player.
 
     Raises:
         AriaError: the model or the adapter cannot be loaded.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    final = inference_dtype(dtype)
-    options = {"trust_remote_code": trust_remote_code}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(str(source), **options)
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            str(source),
-            dtype=torch.float32 if adapter else final,
-            use_safetensors=True,
-            **options,
-        )
-    except (OSError, ValueError, SafetensorError) as error:
-        raise AriaError(
-            f"the model {source} cannot be loaded ({error}): give a Hugging Face id or a folder "
-            "with config.json, weights and tokenizer"
-        ) from None
-    if adapter:
-        model = _merged(model, adapter)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = model.to(device).to(final)
-    return model.eval(), TurnRenderer(tokenizer)
-
-
-def _merged(model: Any, adapter: str | Path) -> Any:
-    from peft import PeftModel
-
-    try:
-        if Path(adapter).is_dir() and not (Path(adapter) / "adapter_model.safetensors").is_file():
-            raise OSError("it has no adapter_model.safetensors")
-        return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise AriaError(
-            f"the adapter {adapter} cannot be put on the base model ({error}): "
-            "give the folder that the policy stage wrote for this base model"
-        ) from None
-
-
-def policy_player(
-    name: str,
-    source: str | Path,
-    settings: PlaySettings,
-    *,
-    adapter: str | Path | None = None,
-    seats: int | None = None,
-    trust_remote_code: bool = False,
-) -> PolicyPlayer:
-    """Load `source` (with `adapter`) and wrap it as a player; see `load_policy_model`."""
-    model, renderer = load_policy_model(
-        source, adapter, dtype=settings.dtype, trust_remote_code=trust_remote_code
-    )
+    renderer = TurnRenderer(load_tokenizer(source))
     engine = Engine(
-        model,
+        load_for_play(source, adapter, settings.dtype),
         renderer.end_ids(),
-        seats=seats or settings.in_flight,
+        seats=settings.in_flight,
         cache_bytes=int(settings.cache_gib * 2**30),
     )
     return PolicyPlayer(

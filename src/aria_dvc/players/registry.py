@@ -73,6 +73,7 @@ def make_player(spec: str, context: PlayerContext) -> Player:
 
 
 def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
+    from aria_dvc.models.source import ModelSource
     from aria_dvc.players.policy import PolicyPlayer, policy_player
 
     adapter = context.adapter if spec == "policy" else None
@@ -81,8 +82,7 @@ def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
         return twin.renamed(spec, context.settings.of(spec))
     return policy_player(
         spec,
-        context.base_model,
+        ModelSource(context.base_model, context.trust_remote_code),
         context.settings.of(spec),
-        adapter=adapter,
-        trust_remote_code=context.trust_remote_code,
+        adapter,
     )

