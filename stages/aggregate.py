@@ -1,8 +1,9 @@
 """Discounted returns of one game's actions, and the credit that replaces them."""
 
-from aria_dvc.credit.aggregation import chosen_labels, credit_table
+from aria_dvc.credit.chain import chosen_labels, credit
 from aria_dvc.files import read_json, read_parquet, write_json, write_parquet
-from aria_dvc.intentions.space import read_labels
+from aria_dvc.intentions.log import Log
+from aria_dvc.intentions.space import read_cuts
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.stage import run_stage
@@ -10,11 +11,10 @@ from aria_dvc.records.tables import read_vectors
 
 
 def main(params: Params, game: str) -> None:
-    turns = read_parquet(paths.turns(game))
-    selection = read_json(paths.selected_k(game))
-    labels = chosen_labels(turns, read_labels(paths.labels(game)), selection)
-    vectors = read_vectors(paths.embeddings(game))
-    rewards, quality = credit_table(turns, vectors, labels, params.aggregate, params.seed)
+    turns, vectors = read_parquet(paths.turns(game)), read_vectors(paths.embeddings(game))
+    log = Log.of(turns, vectors, params.aggregate.gamma)
+    labels = chosen_labels(log, read_cuts(paths.labels(game)), read_json(paths.selected_k(game)))
+    rewards, quality = credit(log.with_labels(labels), params)
     write_parquet(paths.rewards(game), rewards)
     write_json(paths.credit_quality(game), quality)
 

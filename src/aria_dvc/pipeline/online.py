@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import aria_dvc
 from aria_dvc.arena.journal import code_version, content_fingerprint
 from aria_dvc.arena.sessions import PACE, Session
-from aria_dvc.credit.aggregation import choose_k, chosen_labels, credit_table
+from aria_dvc.credit.chain import credited
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts
-from aria_dvc.intentions.space import build_space, distinct_points
+from aria_dvc.intentions.log import Log
 from aria_dvc.learning.checkpoints import folder_hash
 from aria_dvc.params import ENDPOINT, IN_PROCESS, Params
 from aria_dvc.records.names import PLAYABLE
@@ -136,20 +136,7 @@ class OnlineGames:
             embed.normalize,
             params.endpoints,
         )
-        tree, nested = build_space(turns, vectors, game, params.cluster)
-        selection, _ = choose_k(
-            turns,
-            vectors,
-            nested,
-            distinct_points(tree[:, 2]),
-            game,
-            params.select_k,
-            params.aggregate,
-            k=None if params.k == "auto" else params.k,
-            seed=params.seed,
-        )
-        labels = chosen_labels(turns, nested, selection)
-        return credit_table(turns, vectors, labels, params.aggregate, params.seed)[0]
+        return credited(Log.of(turns, vectors, params.aggregate.gamma), params)[0]
 
 
 def _load_adapter(endpoint: Endpoint, model: str, adapter: Path) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.credit.aggregation import ALL, chosen_labels, largest_k
+from aria_dvc.credit.chain import ALL, chosen_labels, largest_k
 from aria_dvc.files import read_json, read_parquet, write_csv, write_json
-from aria_dvc.intentions.space import clustered_rows, read_labels
+from aria_dvc.intentions.log import Log
+from aria_dvc.intentions.space import read_cuts
 from aria_dvc.params import CATEGORIES, Params
 from aria_dvc.pipeline import paths
 from aria_dvc.records.names import PLAYABLE, category_of
@@ -125,11 +126,9 @@ def _stacked(frames: dict[str, pd.DataFrame], name: str = "game") -> pd.DataFram
 
 
 def _intention_map(params: Params, game: str, selection: dict[str, Any], folder: Path) -> None:
-    turns = read_parquet(paths.turns(game))
-    rows = clustered_rows(turns, game)
-    labels = chosen_labels(turns, read_labels(paths.labels(game)), selection)[rows]
-    vectors = read_vectors(paths.embeddings(game))[rows]
-    drawn, points = project(vectors, params.report.umap_points, params.seed)
+    log = Log.of(read_parquet(paths.turns(game)), read_vectors(paths.embeddings(game)))
+    labels = chosen_labels(log, read_cuts(paths.labels(game)), selection)[log.clustered]
+    drawn, points = project(log.points, params.report.umap_points, params.seed)
     title = f"{game}: {largest_k(selection)} intentions"
     figures.save(
         figures.intention_map(points, labels[drawn], title), folder / f"intentions_{game}.png"
