@@ -20,7 +20,8 @@ import numpy as np
 
 from aria_dvc.credit.aggregation import returns_of
 from aria_dvc.credit.cli import Dialogues, embed_where_needed, labels_of, read_dialogues
-from aria_dvc.credit.methods.base import CreditData, credit_data
+from aria_dvc.credit.methods.base import credit_data
+from aria_dvc.intentions.log import Log
 from aria_dvc.credit.methods.registry import make_method, method_class, method_names
 from aria_dvc.credit.quality import credit_quality, r_squared
 from aria_dvc.files import written_aside
@@ -78,14 +79,14 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def data_of(dialogues: Dialogues, args: argparse.Namespace) -> CreditData:
+def data_of(dialogues: Dialogues, args: argparse.Namespace) -> Log:
     credit = AggregateParams(method="aria", gamma=args.gamma, folds=args.folds)
     labels = labels_of([dialogues], credit, args.k, args.seed)[0]
     returns = returns_of(dialogues.turns, args.gamma)
     return credit_data(dialogues.turns, returns, dialogues.vectors, labels)
 
 
-def targets_of(path: Path, data: CreditData) -> np.ndarray | None:
+def targets_of(path: Path, data: Log) -> np.ndarray | None:
     """(n,) code of the game's target of each utterance; None if the log names none."""
     configs = [episode.info.get("config") for episode in read_log(path)]
     targets = [config.get("target") if isinstance(config, dict) else None for config in configs]
@@ -95,7 +96,7 @@ def targets_of(path: Path, data: CreditData) -> np.ndarray | None:
 
 
 def row(
-    name: str, data: CreditData, groups: np.ndarray | None, args: argparse.Namespace
+    name: str, data: Log, groups: np.ndarray | None, args: argparse.Namespace
 ) -> list[str]:
     seeds = range(args.seed, args.seed + args.repeats)
     quality = [
@@ -122,7 +123,7 @@ def fold_spread(quality: list[dict[str, Any]]) -> float:
 
 
 def unseen_targets(
-    name: str, data: CreditData, groups: np.ndarray | None, args: argparse.Namespace
+    name: str, data: Log, groups: np.ndarray | None, args: argparse.Namespace
 ) -> str:
     """R2 when all games of a fifth of the targets are held out."""
     if groups is None:
@@ -136,7 +137,7 @@ def unseen_targets(
     return f"{r_squared(credit[data.is_action], data.targets):.3f}"
 
 
-def timed(name: str, data: CreditData) -> tuple[float, float]:
+def timed(name: str, data: Log) -> tuple[float, float]:
     """Seconds of a fit on all episodes, milliseconds an action to score them as unseen ones."""
     start = time.perf_counter()
     method = make_method(name).fit(data)

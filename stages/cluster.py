@@ -1,20 +1,22 @@
-"""One merge tree over a game's utterances, cut at every k."""
+"""One merge tree over a log's utterances, cut at every k."""
 
 from aria_dvc.files import read_parquet, write_parquet
-from aria_dvc.intentions.space import build_space, labels_table, tree_table
+from aria_dvc.intentions.log import Log
+from aria_dvc.intentions.space import find_intentions, labels_table, tree_table
 from aria_dvc.params import Params
-from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.tables import read_vectors
 
 
-def main(params: Params, game: str) -> None:
-    turns = read_parquet(paths.turns(game))
-    vectors = read_vectors(paths.embeddings(game))
-    tree, nested = build_space(turns, vectors, game, params.cluster)
-    write_parquet(paths.labels(game), labels_table(turns, nested))
-    write_parquet(paths.tree(game), tree_table(tree))
+def main(params: Params, log: str) -> None:
+    files = files_of(params, log)
+    turns = read_parquet(files.turns)
+    spoken = Log.of(turns, read_vectors(files.embeddings))
+    space = find_intentions(spoken, params.cluster)
+    write_parquet(files.labels, labels_table(turns, space.cuts))
+    write_parquet(files.tree, tree_table(space.tree))
 
 
 if __name__ == "__main__":
-    run_stage(main)
+    run_stage(main, "log")

@@ -5,9 +5,9 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.log_vectors import log_vectors_table
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
-from aria_dvc.records.tables import log_vectors_table
 
 
 def main(params: Params, log: str) -> None:

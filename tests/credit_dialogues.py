@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData
+from aria_dvc.intentions.log import Log
 
 
 def dialogues(
     episodes: int = 40, turns: int = 4, topics: int = 4, seed: int = 0, noise: float = 0.1
-) -> CreditData:
+) -> Log:
     """Questions on random topics and answers: topic 0 asked at any time raises the return by 1."""
     rng = np.random.default_rng(seed)
     centres = np.random.default_rng(99).normal(size=(2 * topics, 8))
@@ -23,7 +23,7 @@ def dialogues(
     labels = np.array([row[2] for row in rows])
     vectors = centres[labels] + 0.1 * rng.normal(size=(len(rows), 8))
     role = np.array([row[1] for row in rows])
-    return CreditData(
+    return Log(
         np.array([row[0] for row in rows]),
         role,
         role == "agent",

@@ -10,7 +10,8 @@ from tests.credit_dialogues import dialogues
 
 from aria_dvc.credit.leakage import LeakageError, assert_no_leakage
 from aria_dvc.credit.methods.aria import AriaCredit
-from aria_dvc.credit.methods.base import CreditData, episode_folds, fit_credit, out_of_fold
+from aria_dvc.credit.methods.base import episode_folds, fit_credit, out_of_fold
+from aria_dvc.intentions.log import Log
 from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
 from aria_dvc.errors import AriaError
@@ -66,26 +67,26 @@ def test_no_method_leaks(name):
 class PeekingCredit:
     """Plants leaks: reads the named thing of the future."""
 
-    in_sample = uses_labels = uses_embeddings = False
+    in_sample = uses_labels = uses_vectors = False
 
     def __init__(self, peek: str) -> None:
         self.peek = peek
 
-    def fit(self, data: CreditData) -> PeekingCredit:
+    def fit(self, data: Log) -> PeekingCredit:
         return self
 
-    def credit(self, data: CreditData) -> np.ndarray:
+    def credit(self, data: Log) -> np.ndarray:
         rows = data.actions
         if self.peek == "length":
             return np.bincount(data.episode)[data.episode[rows]].astype(float)
         if self.peek == "outcome":
             return np.nan_to_num(data.targets)
         if self.peek == "other episodes":
-            return np.full(len(rows), data.embeddings.mean(), float)
+            return np.full(len(rows), data.vectors.mean(), float)
         following = np.minimum(rows + 1, len(data) - 1)
         if self.peek == "next text":
             return np.array([float(data.text[row][-1]) for row in following])
-        return data.embeddings[following, 0].astype(float)
+        return data.vectors[following, 0].astype(float)
 
 
 @pytest.mark.parametrize(

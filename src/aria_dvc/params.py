@@ -6,7 +6,6 @@ which YAML 1.1 readers take for a string. The blocks themselves are in settings.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,6 +39,7 @@ from aria_dvc.settings import (
     RewardModelParams,
     SelectKParams,
 )
+from aria_dvc.suggestions import did_you_mean as did_you_mean
 
 VANILLA = "vanilla"
 _NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -243,13 +243,6 @@ def merged(base: Any, over: Any) -> Any:
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: merged(base.get(key), value) for key, value in over.items()}}
     return over
-
-
-def did_you_mean(name: str, known: Any) -> str:
-    """' (did you mean X?)' for the nearest known name, else the list of known names."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f" (did you mean {close[0]}?)" if close else f" (known: {', '.join(known) or 'none'})"
 
 
 def load_params(path: str | Path = "params.yaml") -> Params:

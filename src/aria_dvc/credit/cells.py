@@ -12,114 +12,79 @@ from dataclasses import dataclass
 import numpy as np
 
 from aria_dvc.errors import AriaError
+from aria_dvc.intentions.log import Log
 
 
 @dataclass(frozen=True)
-class Log:
-    """n utterances in the order of their episodes.
+class Cells:
+    """One entry per action.
 
-    order: (n,) int64: rows of the caller's arrays sorted by episode, then position; what follows
-        is in this order.
-    episode: (n,) int64, 0 .. E - 1; place: (n,) int64, 0-based place in the episode.
-    action: (A,) int64 places in this order of the actions.
-    role, returns: (A,) role code and float64 return of each action.
-    kind: (A,) int64, equal for actions of one role whose histories and texts are equal, or None
-        if it is not known which utterances are equal.
+    cell: (A,) int64 in 0 .. C - 1, the same for any order of episodes. size: (A,) int64 actions
+    in it. reward: (A,) float64 R~.
     """
 
-    order: np.ndarray
-    episode: np.ndarray
-    place: np.ndarray
-    action: np.ndarray
-    role: np.ndarray
-    returns: np.ndarray
-    kind: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Aggregated:
-    """One entry per action, in the order of the caller's rows.
-
-    row: (A,) int64 row of the action in the caller's arrays.
-    label: (A,) its intention. cell: (A,) int64 in 0 .. C - 1, the same for any order of episodes.
-    cell_size: (A,) int64. returns, reward: (A,) float64, R and R~.
-    """
-
-    row: np.ndarray
-    label: np.ndarray
     cell: np.ndarray
-    cell_size: np.ndarray
-    returns: np.ndarray
+    size: np.ndarray
     reward: np.ndarray
 
 
-def make_log(
-    episode: np.ndarray,
-    position: np.ndarray,
-    role: np.ndarray,
-    is_action: np.ndarray,
-    returns: np.ndarray,
-    utterance: np.ndarray | None = None,
-) -> Log:
-    """Sort utterances into a `Log`.
-
-    episode: (n,) integers or strings. position: (n,) integers, unique in an episode.
-    role: (n,) small non-negative integers. is_action: (n,) bool.
-    returns: (n,) float64, read where `is_action`.
-    utterance: (n,) integers, equal for equal utterances (`Distinct.point`); actions that no label
-        can tell apart are then handled as one, and known never to part.
+def aggregate(log: Log, labels: np.ndarray) -> Cells:
+    """Cells and R~ of every action under (n,) integer labels.
 
     Raises:
-        AriaError: no actions, an action without a finite return, a position twice in an episode.
+        AriaError: no actions, or an action without a finite return.
     """
-    position, code = np.asarray(position), _episode_codes(np.asarray(episode))
-    new = np.ones(code.size, bool)
-    new[1:] = np.diff(code) != 0
-    order = np.arange(code.size)
-    if (np.diff(code) < 0).any() or (np.diff(position)[~new[1:]] <= 0).any():
-        order = np.lexsort((position, code))
-        code = code[order]
-        new[1:] = np.diff(code) != 0
-    if (np.diff(position[order])[~new[1:]] == 0).any():
-        raise AriaError("log: an episode has a position twice; give every utterance its own")
-    starts = np.flatnonzero(new)
-    place = np.arange(code.size) - starts[code] if code.size else np.zeros(0, np.int64)
-    action = np.flatnonzero(np.asarray(is_action, bool)[order])
-    gained = np.asarray(returns, np.float64)[order][action]
-    if not action.size or not np.isfinite(gained).all():
+    whole, unit = to_fixed(acting_returns(log))
+    cell = cell_codes(log, labels)
+    means = cell_means(cell, whole, int(cell.max()) + 1) * unit
+    return Cells(cell, np.bincount(cell)[cell], means[cell])
+
+
+def acting_returns(log: Log) -> np.ndarray:
+    """(A,) float64 returns of the actions.
+
+    Raises AriaError if there are no actions, or one has no finite return.
+    """
+    returns = log.targets
+    if not returns.size or not np.isfinite(returns).all():
         raise AriaError("log: credit needs actions with a return each; give logs with rewards")
-    roles = np.asarray(role)[order][action].astype(np.int64)
-    kind = None
-    if utterance is not None:
-        same = history_nodes(code, place, np.asarray(utterance, np.int64)[order])
-        kind = same[action] * (int(roles.max()) + 1) + roles
-    return Log(order, code, place, action, roles, gained, kind)
+    return returns
 
 
-def _episode_codes(episode: np.ndarray) -> np.ndarray:
-    """(n,) int64, 0 .. E - 1, one per episode; ascending numbers keep their order."""
-    ascending = episode.dtype.kind in "iu" and not (episode[1:] < episode[:-1]).any()
-    if ascending:
-        return np.cumsum(np.diff(episode, prepend=episode[:1]) != 0)
-    return np.unique(episode, return_inverse=True)[1].astype(np.int64)
+def cell_codes(log: Log, labels: np.ndarray) -> np.ndarray:
+    """(A,) int64: a number 0 .. C - 1 per acting role and label sequence up to the action.
+
+    labels: (n,) non-negative integers. Numbers go by length, sequence and role.
+    """
+    node = history_nodes(log.episode, log.position, np.asarray(labels, np.int64))[log.actions]
+    keys = node * len(log.role_names) + log.role_codes[log.actions]
+    return np.unique(keys, return_inverse=True)[1]
 
 
-def aggregate(log: Log, labels: np.ndarray) -> Aggregated:
-    """Cells and R~ of every action under (n,) integer labels of the caller's rows."""
-    labels = np.asarray(labels, np.int64)[log.order]
-    node = history_nodes(log.episode, log.place, labels)
-    roles = int(log.role.max()) + 1
-    cell, size = np.unique(
-        node[log.action] * roles + log.role, return_inverse=True, return_counts=True
-    )[1:]
-    whole, unit = to_fixed(log.returns)
-    total = np.zeros(size.size, np.int64)
-    np.add.at(total, cell, whole)
-    reward = (total / size * unit)[cell]
-    row = log.order[log.action]
-    back = np.argsort(row, kind="stable")
-    columns = (row, labels[log.action], cell, size[cell], log.returns, reward)
-    return Aggregated(*(column[back] for column in columns))
+def cell_means(
+    cell: np.ndarray,
+    values: np.ndarray,
+    count: int,
+    *,
+    weight: np.ndarray | None = None,
+    strength: float = 0.0,
+    prior: np.ndarray | float = np.nan,
+) -> np.ndarray:
+    """(count,) float64 mean value of every cell; that of an empty one is its prior.
+
+    cell: (m,) integers below `count`. values: (m,) numbers; integers are summed exactly.
+    weight: (m,) 0 for values that do not count, 1 for others; None counts all.
+    strength: so many values equal to the `prior` ((count,) or one number) are added to each cell.
+    """
+    if values.dtype.kind == "i":
+        sums = np.zeros(count, np.int64)
+        np.add.at(sums, cell, values)
+    else:
+        sums = np.bincount(cell, values if weight is None else weight * values, count)
+    sizes = np.bincount(cell, weight, count) + strength
+    if strength:
+        sums = sums + strength * prior
+    return np.where(sizes == 0, prior, sums / np.where(sizes == 0, 1, sizes))
 
 
 def history_nodes(episode: np.ndarray, place: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from aria_dvc.records.names import game_names
 if TYPE_CHECKING:
     import pandas as pd
 
-    from aria_dvc.credit.methods.base import CreditData
+    from aria_dvc.intentions.log import Log
     from aria_dvc.params import AggregateParams
 
 K_MAX, EXACT_LIMIT = 100, 100_000
@@ -157,7 +157,7 @@ def log_names(paths: list[Path]) -> list[str]:
 
 def as_credit_data(
     fitted: Dialogues, scored: Dialogues | None, method: Any, args: argparse.Namespace
-) -> tuple[CreditData, CreditData | None]:
+) -> tuple[Log, Log | None]:
     """Arrays of both logs with what the method needs: vectors, and labels in one space."""
     from aria_dvc.credit.aggregation import returns_of
     from aria_dvc.credit.methods.base import credit_data
@@ -166,7 +166,7 @@ def as_credit_data(
     logs = [fitted] if scored is None else [fitted, scored]
     if scored is not None:
         find_actions(scored.turns, fitted.turns)
-    if method.uses_embeddings or method.uses_labels:
+    if method.uses_vectors or method.uses_labels:
         embed_where_needed(logs, args.embed or EMBEDDER)
     labels: list[Any] = [None] * len(logs)
     if method.uses_labels:
@@ -247,7 +247,7 @@ def labels_of(
     return labels
 
 
-def credit_table(turns: pd.DataFrame, data: CreditData, credit: np.ndarray) -> pd.DataFrame:
+def credit_table(turns: pd.DataFrame, data: Log, credit: np.ndarray) -> pd.DataFrame:
     """One row an action: episode_id, position, role, return (NaN if not known), reward."""
     rows = turns.iloc[data.actions][["episode_id", "position", "role"]].reset_index(drop=True)
     return rows.assign(**{"return": data.targets, "reward": credit})

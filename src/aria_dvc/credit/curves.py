@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aria_dvc.credit.cells import Log, to_fixed
+from aria_dvc.credit.cells import acting_returns, history_nodes, to_fixed
 from aria_dvc.credit.partition import Partition, move_keys
-from aria_dvc.credit.returns import variance as variance_of
+from aria_dvc.credit.variance import variance as variance_of
 from aria_dvc.intentions.cuts import MAX_LABELS, NestedLabels
+from aria_dvc.intentions.log import Log
 
 _SEED = 2506
 
@@ -29,7 +30,7 @@ class CellCurves:
     cells: (J, 1 + R) int64 number of cells.
     singletons: (J, 1 + R) share of the actions alone in their cell.
     live: (J, 1 + R) share of the actions whose cell can still change: some member has another
-        history (if the log knows which utterances are equal; else, simply another member).
+        history (where the log has vectors; else, simply another member).
     variance: (J, 1 + R) variance of R~ over the actions, at most `variance_of_returns` (1 + R,).
     split_score: (J, 1 + R) mean |R~(next k) - R~(k)| over the actions; NaN in the last row.
     """
@@ -44,9 +45,13 @@ class CellCurves:
 
 
 def cell_curves(log: Log, nested: NestedLabels) -> CellCurves:
-    """Sweep all k of `nested`, the labels of the rows that the log was made from."""
-    mean, variance = _moments(log)
-    count = _with_sum(np.bincount(log.role).astype(np.float64))
+    """Sweep all k of `nested`, the labels of the log's rows.
+
+    Raises AriaError if there are no actions, or one has no return.
+    """
+    returns, role = acting_returns(log), log.role_codes[log.actions]
+    mean, variance = _moments(returns, role)
+    count = _with_sum(np.bincount(role).astype(np.float64))
     sweep = _Sweep(log, nested)
     tallies = [sweep.cells.tally.copy()]
     for step in _steps(nested.table, sweep.tree):
@@ -66,9 +71,17 @@ def _with_sum(by_role: np.ndarray) -> np.ndarray:
     return np.concatenate([by_role.sum(axis=-1, keepdims=True), by_role], axis=-1)
 
 
-def _moments(log: Log) -> tuple[np.ndarray, np.ndarray]:
+def kinds(log: Log) -> np.ndarray:
+    """(A,) int64, equal for actions of one role that no label can tell apart, history included."""
+    if not log.vectors.shape[1]:
+        return np.arange(len(log.actions))
+    node = history_nodes(log.episode, log.position, log.utterances)[log.actions]
+    return node * len(log.role_names) + log.role_codes[log.actions]
+
+
+def _moments(returns: np.ndarray, role: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (1 + R,) of the returns of all actions and of each role's."""
-    groups = [log.returns, *(log.returns[log.role == r] for r in range(int(log.role.max()) + 1))]
+    groups = [returns, *(returns[role == r] for r in range(int(role.max()) + 1))]
     mean = [float(g.mean()) if g.size else np.nan for g in groups]
     variance = [variance_of(g) if g.size else np.nan for g in groups]
     return np.array(mean), np.array(variance)
@@ -129,9 +142,10 @@ class _Sweep:
 
     def __init__(self, log: Log, nested: NestedLabels) -> None:
         keep, weight, value, unit = _items(log)
-        n, role, action = log.order.size, log.role[keep], log.action[keep]
-        self.finest = nested.finest[log.order]
-        self.episode, self.place = log.episode.astype(np.int32), log.place.astype(np.int32)
+        n, action = len(log), log.actions[keep]
+        role = log.role_codes[action]
+        self.finest = nested.finest
+        self.episode, self.place = log.episode.astype(np.int32), log.position.astype(np.int32)
         self.tree = _TreeOrder(self.finest, nested.table)
         self.item = np.full(n, -1, np.int32)
         self.item[action] = np.arange(action.size)
@@ -140,7 +154,7 @@ class _Sweep:
         self.touched, self.moved = np.empty(self.live_end.size, np.int32), np.zeros(n, np.bool_)
         self.out = np.empty(action.size, np.int32)
         rng = np.random.default_rng(_SEED)
-        shape = (MAX_LABELS + len(nested.table), int(log.place.max()) + 1)
+        shape = (MAX_LABELS + len(nested.table), int(log.position.max()) + 1)
         self.random = rng.integers(0, 2**64, shape, dtype=np.uint64)
         salt = rng.integers(0, 2**64, int(role.max()) + 1, dtype=np.uint64)
         terms = self.random[nested.table[self.finest, 0], self.place]
@@ -160,11 +174,9 @@ class _Sweep:
 
 def _items(log: Log) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """One action of each kind, how many there are of it, and the exact sum of their returns."""
-    value, unit = to_fixed(log.returns)
-    if log.kind is None:
-        return np.arange(value.size), np.ones(value.size, np.int64), value, unit
+    value, unit = to_fixed(acting_returns(log))
     keep, kind, weight = np.unique(
-        log.kind, return_index=True, return_inverse=True, return_counts=True
+        kinds(log), return_index=True, return_inverse=True, return_counts=True
     )[1:]
     total = np.zeros(keep.size, np.int64)
     np.add.at(total, kind, value)

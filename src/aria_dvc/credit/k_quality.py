@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
-from aria_dvc.credit.cells import history_nodes
-from aria_dvc.credit.methods.base import CreditData, episode_folds, out_of_fold
+from aria_dvc.credit.cells import cell_codes, cell_means
+from aria_dvc.credit.methods.base import episode_folds, out_of_fold
 from aria_dvc.credit.methods.constant import ConstantCredit
 from aria_dvc.credit.methods.contexts import Contexts
 from aria_dvc.credit.methods.shrinkage import (
@@ -17,13 +16,14 @@ from aria_dvc.credit.methods.shrinkage import (
     held_out_errors,
     turn_index_fits,
 )
-from aria_dvc.credit.returns import variance
+from aria_dvc.credit.variance import variance
+from aria_dvc.intentions.log import Log
 
 Errors = Callable[[np.ndarray], np.ndarray]
 
 
 def r2_by_k(
-    data: CreditData,
+    data: Log,
     labels: np.ndarray,
     method: str = "aria",
     folds: int = 5,
@@ -55,33 +55,31 @@ def r2_by_k(
     return np.where(total > 0, 1.0 - squared / np.where(total > 0, total, 1.0), 0.0)
 
 
-def _cell_mean_errors(data: CreditData, counted: np.ndarray, folds: int, seed: int) -> Errors:
+def _cell_mean_errors(data: Log, counted: np.ndarray, folds: int, seed: int) -> Errors:
     """From labels to the (M,) squared errors of the cell means of the other folds' episodes."""
     unseen = out_of_fold(ConstantCredit(), data, folds, seed)
-    position, actions, targets = data.position, data.actions, data.targets
-    names, role = np.unique(data.role[actions], return_inverse=True)
-    held = episode_folds(data.episode, folds, seed)[actions]
+    targets, fold = data.targets, episode_folds(data.episode, folds, seed)[data.actions]
+    parts = [(fold == held, (fold != held).astype(np.float64)) for held in np.unique(fold)]
 
     def errors(labels: np.ndarray) -> np.ndarray:
-        node = history_nodes(data.episode, position, labels)[actions]
-        cell = np.unique(node * len(names) + role, return_inverse=True)[1]
-        own = cell * folds + held
-        count = np.bincount(cell)[cell] - np.bincount(own)[own]
-        total = np.bincount(cell, targets)[cell] - np.bincount(own, targets)[own]
-        credit = np.where(count > 0, total / np.maximum(count, 1), unseen)
+        cell = cell_codes(data, labels)
+        credit, count = unseen.copy(), int(cell.max()) + 1
+        for held, weight in parts:
+            mean = cell_means(cell, targets, count, weight=weight)[cell[held]]
+            credit[held] = np.where(np.isnan(mean), unseen[held], mean)
         return counted @ (targets - credit) ** 2
 
     return errors
 
 
-def _shrinkage_errors(data: CreditData, counted: np.ndarray, folds: int, seed: int) -> Errors:
+def _shrinkage_errors(data: Log, counted: np.ndarray, folds: int, seed: int) -> Errors:
     """From labels to the (M,) squared errors of the history back-off at its best settings."""
     fold = episode_folds(data.episode, folds, seed)
     fits = [(s, list(turn_index_fits(data, fold, s))) for s in STRENGTHS]
     weighed = np.concatenate([np.ones_like(counted[:1]), counted])
 
     def errors(labels: np.ndarray) -> np.ndarray:
-        levels = Contexts(max(DEPTHS)).fit(replace(data, labels=labels))
+        levels = Contexts(max(DEPTHS)).fit(data.with_labels(labels))
         found = held_out_errors(levels, data.targets, fits, DEPTHS, weighed).reshape(
             -1, len(weighed)
         )

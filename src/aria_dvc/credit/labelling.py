@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from aria_dvc.intentions.distinct import find_distinct
-from aria_dvc.intentions.space import answer_kinds, clustered_rows
-
-if TYPE_CHECKING:
-    import pandas as pd
+from aria_dvc.intentions.log import Log
 
 _BLOCK = 16_384
 
 
-def unseen_labels(
-    turns: pd.DataFrame,
-    vectors: np.ndarray,
-    labels: np.ndarray,
-    new_turns: pd.DataFrame,
-    new_vectors: np.ndarray,
-    game: str,
-) -> np.ndarray:
-    """(m,) labels of new utterances in the space of (n,) labelled ones.
+def unseen_labels(known: Log, new: Log) -> np.ndarray:
+    """(m,) int64 labels of a new log's utterances in the space of a labelled one of n.
 
     An utterance that was clustered keeps its label, any other joins the cluster whose mean vector
-    is nearest; an answer with a fixed
-    label gets that of answers of its kind (-1 if none was labelled).
+    is nearest; an answer with a fixed label gets that of answers of its kind (-1 if none was
+    labelled).
     """
-    clustered, new = clustered_rows(turns, game), clustered_rows(new_turns, game)
-    found = np.full(len(new_turns), -1, np.int64)
-    found[new] = _found_again(vectors[clustered], labels[clustered], new_vectors[new])
-    if not new.all():
-        kinds = answer_kinds(turns["text"][~clustered].tolist())
-        label_of = dict(zip(kinds.tolist(), labels[~clustered].tolist(), strict=True))
-        new_kinds = answer_kinds(new_turns["text"][~new].tolist()).tolist()
-        found[~new] = [label_of.get(kind, -1) for kind in new_kinds]
+    found = np.full(len(new), -1, np.int64)
+    found[new.clustered] = _found_again(known.points, known.labels[known.clustered], new.points)
+    if not new.clustered.all():
+        labels = known.labels[~known.clustered].tolist()
+        label_of = dict(zip(known.answers.tolist(), labels, strict=True))
+        found[~new.clustered] = [label_of.get(kind, -1) for kind in new.answers.tolist()]
     return found
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData, CreditMethod, concatenated
+from aria_dvc.credit.methods.base import CreditMethod
+from aria_dvc.intentions.log import Log, joined
 
 TOLERANCE = 1e-9
 
@@ -18,8 +19,8 @@ class LeakageError(AssertionError):
 
 def assert_no_leakage(
     make: Callable[[], CreditMethod],
-    fitted: CreditData,
-    scored: CreditData,
+    fitted: Log,
+    scored: Log,
     cuts: tuple[int, ...] = (0, 1, 3),
     seed: int = 0,
 ) -> None:
@@ -44,14 +45,14 @@ def assert_no_leakage(
             _compare(kept, method.credit(changed)[same[changed.is_action]], f"{name} after {cut}")
 
 
-def _alone_or_other_outcomes(data: CreditData, seed: int) -> Iterator[tuple[str, CreditData]]:
+def _alone_or_other_outcomes(data: Log, seed: int) -> Iterator[tuple[str, Log]]:
     noise = np.random.default_rng(seed).normal(size=len(data))
     yield "other outcomes", data.with_returns(np.where(data.is_action, noise, np.nan))
     yield "no outcomes", data.with_returns(np.full(len(data), np.nan))
     yield "first episode alone", data.where(data.episode == 0)
 
 
-def _up_to_action(data: CreditData, cut: int) -> np.ndarray:
+def _up_to_action(data: Log, cut: int) -> np.ndarray:
     """(n,) True up to and including the action number `cut` (0-based) of each episode."""
     done = np.cumsum(data.is_action) - data.is_action
     start = np.flatnonzero(np.r_[True, np.diff(data.episode) > 0])
@@ -59,9 +60,7 @@ def _up_to_action(data: CreditData, cut: int) -> np.ndarray:
     return before <= cut
 
 
-def _other_futures(
-    data: CreditData, past: np.ndarray, seed: int
-) -> Iterator[tuple[str, CreditData, np.ndarray]]:
+def _other_futures(data: Log, past: np.ndarray, seed: int) -> Iterator[tuple[str, Log, np.ndarray]]:
     """(name, changed data, mask of its rows that are the unchanged past)."""
     rng = np.random.default_rng(seed)
     yield "cut off", data.where(past), np.ones(int(past.sum()), bool)
@@ -71,16 +70,14 @@ def _other_futures(
         role=data.role[other],
         is_action=data.is_action[other],
         text=data.text[other],
-        embeddings=data.embeddings[other],
+        vectors=data.vectors[other],
         labels=data.labels[other],
     )
     yield "other utterances", swapped, past
     yield "longer", *_longer(data, past, rng)
 
 
-def _longer(
-    data: CreditData, past: np.ndarray, rng: np.random.Generator
-) -> tuple[CreditData, np.ndarray]:
+def _longer(data: Log, past: np.ndarray, rng: np.random.Generator) -> tuple[Log, np.ndarray]:
     """Every episode's past followed by seven utterances of any episode."""
     parts, masks = [], []
     for episode in np.unique(data.episode):
@@ -88,10 +85,10 @@ def _longer(
         extra = np.zeros(len(data), bool)
         extra[rng.choice(len(data), min(7, len(data)), replace=False)] = True
         more = data.where(extra)
-        joined = concatenated([own, more])
-        parts.append(replace(joined, episode=np.zeros(len(joined), np.int64)))
-        masks.append(np.arange(len(joined)) < len(own))
-    return concatenated(parts), np.concatenate(masks)
+        both = joined([own, more])
+        parts.append(replace(both, episode=np.zeros(len(both), np.int64)))
+        masks.append(np.arange(len(both)) < len(own))
+    return joined(parts), np.concatenate(masks)
 
 
 def _compare(expected: np.ndarray, found: np.ndarray, change: str) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData, CreditMethod, episode_folds, out_of_fold
+from aria_dvc.credit.methods.base import CreditMethod, episode_folds, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
-from aria_dvc.credit.returns import variance, variances
+from aria_dvc.credit.variance import variance, variances
+from aria_dvc.intentions.log import Log
 
 BASELINES = {"constant": "constant", "turn_index": "turn_index", "cell_means": "aria"}
 DECILES = 10
@@ -23,7 +24,7 @@ MOST_DRAWS = 25
 
 def credit_quality(
     make: Callable[[], CreditMethod],
-    data: CreditData,
+    data: Log,
     folds: int = 5,
     seed: int = 0,
     sample_size: bool = True,
@@ -99,7 +100,7 @@ def calibration(credit: np.ndarray, returns: np.ndarray) -> list[dict[str, float
 
 def noise_variance(
     make: Callable[[], CreditMethod],
-    data: CreditData,
+    data: Log,
     credit: np.ndarray,
     folds: int = 5,
     seed: int = 0,
@@ -145,9 +146,7 @@ def effective_sample_size(noise: np.ndarray) -> float | None:
     return 1.0 / mean if mean > 0 else None
 
 
-def by_turn(
-    data: CreditData, credit: np.ndarray, noise: np.ndarray | None = None
-) -> list[dict[str, Any]]:
+def by_turn(data: Log, credit: np.ndarray, noise: np.ndarray | None = None) -> list[dict[str, Any]]:
     """Per role and own-turn index: actions, bias proxy (mean |credit - return|), sample size."""
     role, turn = data.role[data.actions], data.turn[data.actions]
     rows = []

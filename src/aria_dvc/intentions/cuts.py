@@ -84,6 +84,11 @@ def nested_labels(labels: np.ndarray, ks: np.ndarray) -> NestedLabels:
     return NestedLabels(ks, finest, table)
 
 
+def only(cuts: NestedLabels, rows: np.ndarray) -> NestedLabels:
+    """The cuts of the rows in an (n,) mask, with a table of just their labels."""
+    return nested_labels(cuts.labels[rows], cuts.ks)
+
+
 def with_fixed_answers(
     questions: NestedLabels, is_question: np.ndarray, answer: np.ndarray, base: int = 100
 ) -> NestedLabels:

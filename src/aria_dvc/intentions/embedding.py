@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from aria_dvc.cache import cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.sentences import Encoder, load_encoder
 from aria_dvc.params import Endpoint
 from aria_dvc.player_specs import endpoint_name, find_endpoint
 
-
+DEFAULT = Path("embeddings.sqlite")  # in the cache folder
 Progress = Callable[[int, int], None]
 
 
@@ -31,7 +32,7 @@ def embed_texts(
     batch_size: int = 64,
     normalize: bool = True,
     endpoints: dict[str, Endpoint] | None = None,
-    cache: Path | None = CACHE,
+    cache: Path | None = DEFAULT,
     progress: Progress = lambda done, total: None,
 ) -> np.ndarray:
     """Embeddings of `texts`, (n, d) float32, equal texts having equal rows.
@@ -41,7 +42,7 @@ def embed_texts(
         source: a packaged model's name, a sentence-transformers id or folder, or
             `endpoint:NAME` for an OpenAI-compatible embeddings server named in params.yaml.
         normalize: scale every row to unit length (after the cache, which keeps raw vectors).
-        cache: SQLite file of vectors already computed; None for no cache.
+        cache: SQLite file of vectors already computed, in the cache folder; None for no cache.
 
     Raises:
         AriaError: an empty text, an unknown source, or vectors that are not finite, empty or of
@@ -51,6 +52,7 @@ def embed_texts(
         if not text.strip():
             raise AriaError(f"text {index} is empty and cannot be embedded: remove the utterance")
     distinct = sorted(set(texts), key=lambda text: (len(text), text))
+    cache = cache_folder() / cache if cache else None
     with closing(_Cache(cache, _identity(source, endpoints or {}))) as store:
         known = store.get(distinct)
         missing = [text for text in distinct if text not in known]

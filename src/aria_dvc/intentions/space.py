@@ -1,117 +1,89 @@
-"""The intention space of one game: which utterances are clustered, and the table of all cuts.
-
-In Twenty Questions only the questions are clustered and answers have fixed labels (yes, no,
-other); everywhere else both sides' utterances share one tree (paper App. D).
-"""
+"""The intention space of one game: the merge tree of its utterances and the table of all cuts."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.cuts import NestedLabels, cut_all, nested_labels, with_fixed_answers
-from aria_dvc.intentions.distinct import Distinct
 from aria_dvc.intentions.linkage import linkage
+from aria_dvc.intentions.log import Log
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from aria_dvc.params import ClusterParams
-
-FIXED_ANSWERS = {"twenty_questions"}
-YES, NO, OTHER = 0, 1, 2
 _COLUMN = re.compile(r"k(\d+)")
 
 
-def clustered_rows(turns: pd.DataFrame, game: str) -> np.ndarray:
-    """(n,) bool: the utterances that are clustered; the rest have fixed labels."""
-    if game in FIXED_ANSWERS:
-        return turns["is_action"].to_numpy(dtype=bool)
-    return np.ones(len(turns), dtype=bool)
+class ClusterSettings(Protocol):
+    """The block `cluster` of params.yaml."""
+
+    @property
+    def k_max(self) -> int: ...
+    @property
+    def linkage(self) -> str: ...
+    @property
+    def exact_limit(self) -> int: ...
 
 
-def answer_kinds(texts: list[str]) -> np.ndarray:
-    """(n,) YES, NO or OTHER by an answer's first word."""
-    first = [re.split(r"\W+", text.strip().lower(), maxsplit=1)[0] for text in texts]
-    return np.array([{"yes": YES, "no": NO}.get(word, OTHER) for word in first])
+@dataclass(frozen=True)
+class Space:
+    """heights: (m - 1,) float64 of the merges of the m clustered utterances.
 
-
-def utterance_codes(turns: pd.DataFrame, clustered: np.ndarray, same: Distinct) -> np.ndarray:
-    """(n,) int64, equal for utterances that no cut tells apart: equal vectors, or equal answers.
-
-    clustered: (n,) bool as from `clustered_rows`. same: the distinct vectors of these rows.
+    cuts: labels of all n utterances at every k from 2 to min(cluster.k_max, distinct utterances).
+    tree: (m - 1, 4) float64 in SciPy's layout; None where the space was read for its cuts alone.
     """
-    codes = np.empty(len(turns), np.int64)
-    codes[clustered] = same.point
-    kinds = answer_kinds(turns["text"][~clustered].tolist())
-    codes[~clustered] = len(same.first) + kinds
-    return codes
+
+    heights: np.ndarray
+    cuts: NestedLabels
+    tree: np.ndarray | None = None
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct clustered utterances: beyond it no cluster can split."""
+        return int(np.count_nonzero(self.heights > 0)) + 1
 
 
-def build_space(
-    turns: pd.DataFrame, vectors: np.ndarray, game: str, params: ClusterParams
-) -> tuple[np.ndarray, NestedLabels]:
-    """The merge tree of the clustered utterances and the labels of all n utterances.
-
-    Args:
-        turns: one row an utterance (records/tables.py).
-        vectors: (n, d) float32, one row a row of `turns`.
-
-    Returns:
-        tree: (m - 1, 4) float64 in SciPy's layout over the m clustered utterances, in order.
-        labels: at every k from 2 to min(cluster.k_max, distinct utterances).
+def find_intentions(log: Log, settings: ClusterSettings) -> Space:
+    """The merge tree of the clustered utterances and the labels of all (paper sec. 3.2).
 
     Raises:
-        AriaError: turns and vectors of different lengths, or nothing to cluster.
+        AriaError: nothing to cluster, or no vectors.
     """
-    if len(turns) != len(vectors):
-        raise AriaError(f"{len(turns)} turns but {len(vectors)} embeddings: run embed again")
-    rows = clustered_rows(turns, game)
+    rows = log.clustered
     if not rows.any():
-        raise AriaError(f"{game}: no utterance to cluster: give a log with actions")
-    clustered = vectors if rows.all() else vectors[rows]
-    tree = linkage(clustered, params.linkage, exact_limit=params.exact_limit)
-    nested: NestedLabels = cut_all(tree, params.k_max)
+        raise AriaError(f"{log.game}: no utterance to cluster: give a log with actions")
+    tree = linkage(log.points, settings.linkage, exact_limit=settings.exact_limit)
+    cuts: NestedLabels = cut_all(tree, settings.k_max)
     if not rows.all():
-        nested = with_fixed_answers(nested, rows, answer_kinds(turns["text"].tolist()))
-    return tree, nested
+        kinds = np.zeros(len(log), np.int64)
+        kinds[~rows] = log.answers
+        cuts = with_fixed_answers(cuts, rows, kinds)
+    return Space(tree[:, 2], cuts, tree)
 
 
-def labels_table(turns: pd.DataFrame, nested: NestedLabels) -> pa.Table:
-    """Columns episode_id, position, k2 ... kK (uint8)."""
+def labels_table(turns: pd.DataFrame, cuts: NestedLabels) -> pa.Table:
+    """The cuts as a table (see records/schemas.py), rows in the order of `turns`."""
     import pyarrow as pa
 
     columns = {
         "episode_id": pa.array(turns["episode_id"], type=pa.string()),
         "position": pa.array(turns["position"], type=pa.int32()),
     }
-    labels = nested.labels
-    for column, k in enumerate(nested.ks.tolist()):
+    labels = cuts.labels
+    for column, k in enumerate(cuts.ks.tolist()):
         columns[f"k{k}"] = pa.array(np.ascontiguousarray(labels[:, column]))
     return pa.table(columns)
 
 
-def read_labels(path: object) -> NestedLabels:
-    """The cuts in a labels file, rows in the order of the turns."""
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(path)
-    names = [name for name in table.column_names if _COLUMN.fullmatch(name)]
-    matrix = np.stack([table[name].to_numpy() for name in names], axis=1)
-    return nested_labels(matrix, np.array([int(name[1:]) for name in names]))
-
-
-def only(nested: NestedLabels, rows: np.ndarray) -> NestedLabels:
-    """The cuts of the rows in an (n,) mask, with a table of just their labels."""
-    return nested_labels(nested.labels[rows], nested.ks)
-
-
 def tree_table(tree: np.ndarray) -> pa.Table:
-    """Columns left, right (int64), height (float64), size (int64): one row a merge."""
+    """The (m - 1, 4) merge tree as a table (see records/schemas.py)."""
     import pyarrow as pa
 
     return pa.table(
@@ -124,6 +96,19 @@ def tree_table(tree: np.ndarray) -> pa.Table:
     )
 
 
-def distinct_points(heights: np.ndarray) -> int:
-    """Number of distinct clustered utterances, from the (m - 1,) merge heights."""
-    return int(np.count_nonzero(heights > 0)) + 1
+def read_cuts(labels: str | Path) -> NestedLabels:
+    """The cuts in a labels file, rows in the order of the turns."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(labels)
+    names = [name for name in table.column_names if _COLUMN.fullmatch(name)]
+    matrix = np.stack([table[name].to_numpy() for name in names], axis=1)
+    return nested_labels(matrix, np.array([int(name[1:]) for name in names]))
+
+
+def read_space(labels: str | Path, tree: str | Path) -> Space:
+    """The cuts in a labels file, and the heights in its tree file."""
+    import pyarrow.parquet as pq
+
+    heights = pq.read_table(tree, columns=["height"])["height"].to_numpy()
+    return Space(heights, read_cuts(labels))

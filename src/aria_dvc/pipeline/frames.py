@@ -1,4 +1,4 @@
-"""The tables that the learning stages read, for all games of a category."""
+"""The tables that the learning stages read, for all logs of a category."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aria_dvc.files import read_parquet, write_json, written_aside
 from aria_dvc.learning.examples import GameFrames
 from aria_dvc.learning.own_actions import said_by, without_reasked
 from aria_dvc.params import Params
-from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.paths import files_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 def category_frames(
     params: Params,
     category: str,
-    max_episodes: int | None = None,
+    max_episodes: int | None,
     players: Sequence[str] | None = None,
 ) -> list[GameFrames]:
-    """Turns, episodes and rewards of every listed game of `category`.
+    """Turns, episodes and rewards of every log of `category`.
 
-    The games come from params.yaml, never from what lies in the folders: a game that was taken
-    off the list leaves its files behind.
+    The logs come from params.yaml, never from what lies in the folders: a log that was taken off
+    the list leaves its files behind.
 
     Args:
-        max_episodes: at most so many episodes per game, drawn with the run's seed; None: all.
+        max_episodes: at most so many episodes per log, drawn with the run's seed; None: all.
         players: keep only the rewards of what players of these kinds sampled (`said_by`) from the
             prompt that training sees (`without_reasked`); None: all rewards.
 
@@ -40,21 +40,22 @@ def category_frames(
         AriaError: no player of these kinds took part.
     """
     frames = []
-    for game in params.games_of(category):
-        rewards, episodes = read_parquet(paths.rewards(game)), read_parquet(paths.episodes(game))
+    for log in params.logs_of(category):
+        files = files_of(params, log)
+        rewards, episodes = read_parquet(files.rewards), read_parquet(files.episodes)
         if players is not None:
             rewards = said_by(rewards, episodes, players)
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
-        tables = (read_parquet(paths.turns(game)), episodes, rewards)
-        frames.append(GameFrames(game, *(_only(table, kept) for table in tables)))
+        tables = (read_parquet(files.turns), episodes, rewards)
+        frames.append(GameFrames(log, *(_only(table, kept) for table in tables)))
     if players is None:
         return frames
-    if frames and all(game.rewards.empty for game in frames):
+    if frames and all(log.rewards.empty for log in frames):
         raise AriaError(
             f"policy.players: nobody of the kinds {', '.join(players)} took part in the "
-            f"{category} games: list the kind of player that collect used"
+            f"{category} logs: list the kind of player that collect used"
         )
-    return [replace(game, rewards=without_reasked(game.rewards, game.episodes)) for game in frames]
+    return [replace(log, rewards=without_reasked(log.rewards, log.episodes)) for log in frames]
 
 
 def _drawn(ids: np.ndarray, count: int | None, seed: int) -> np.ndarray:
@@ -67,8 +68,8 @@ def _only(table: pd.DataFrame, ids: np.ndarray) -> pd.DataFrame:
     return table[table["episode_id"].isin(ids)].reset_index(drop=True)
 
 
-def nothing_to_train(out: Path, category: str) -> None:
-    """The output folder of a category of which params.games lists no game."""
+def nothing_to_train(out: Path) -> None:
+    """The output folder of `vanilla`, and of a category without logs: empty numbers, no model."""
     with written_aside(out) as aside:
         aside.mkdir(parents=True)
-        write_json(aside / "metrics.json", {"games": [], "category": category})
+        write_json(aside / "metrics.json", {})

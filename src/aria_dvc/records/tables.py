@@ -9,17 +9,17 @@ embeddings: episode_id, position, embedding (fixed-size list of float32)
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.turns import own_turns, positions
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     import pyarrow as pa
 
@@ -28,42 +28,24 @@ def turns_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     """One row an utterance, in the order of the episodes."""
     import pandas as pd
 
-    rows: list[tuple[Any, ...]] = []
-    for episode in episodes:
-        totals = Counter(utterance.role for utterance in episode.utterances)
-        seen: Counter[str] = Counter()
-        for position, utterance in enumerate(episode.utterances):
-            role = utterance.role
-            seen[role] += 1
-            reward = episode.rewards.get(role)
-            rows.append(
-                (
-                    episode.game,
-                    episode.episode_id,
-                    position,
-                    role,
-                    reward is not None,
-                    seen[role],
-                    totals[role],
-                    utterance.text,
-                    reward,
-                )
-            )
-    columns = [
-        "game",
-        "episode_id",
-        "position",
-        "role",
-        "is_action",
-        "turn",
-        "turns",
-        "text",
-        "reward",
-    ]
-    frame = pd.DataFrame(rows, columns=columns)
-    return frame.astype(
-        {"position": "int32", "turn": "int32", "turns": "int32", "reward": "float64"}
-    )
+    said = [(e, utterance) for e in episodes for utterance in e.utterances]
+    lengths = [len(e.utterances) for e in episodes]
+    episode = np.repeat(np.arange(len(episodes)), lengths)
+    roles = np.array([utterance.role for _, utterance in said], dtype=object)
+    turn, turns = own_turns(episode, roles)
+    rewards = [e.rewards.get(utterance.role) for e, utterance in said]
+    columns = {
+        "game": [e.game for e, _ in said],
+        "episode_id": [e.episode_id for e, _ in said],
+        "position": positions(episode).astype(np.int32),
+        "role": roles.tolist(),
+        "is_action": np.array([reward is not None for reward in rewards], bool),
+        "turn": turn.astype(np.int32),
+        "turns": turns.astype(np.int32),
+        "text": [utterance.text for _, utterance in said],
+        "reward": np.array(rewards, np.float64),
+    }
+    return pd.DataFrame(columns)
 
 
 def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
@@ -115,7 +97,6 @@ def embeddings_table(turns: pd.DataFrame, vectors: np.ndarray) -> pa.Table:
 
 def read_vectors(path: Any) -> np.ndarray:
     """The (n, d) float32 matrix of an embeddings file, rows in the order of the turns."""
-    import numpy as np
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(path)

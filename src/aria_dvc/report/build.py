@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.credit.aggregation import ALL, chosen_labels, largest_k
+from aria_dvc.credit.chain import ALL, chosen_labels, largest_k
 from aria_dvc.files import read_json, read_parquet, write_csv, write_json
-from aria_dvc.intentions.space import clustered_rows, read_labels
+from aria_dvc.intentions.log import Log
+from aria_dvc.intentions.space import read_cuts
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.paths import LogFiles, files_of
@@ -174,11 +175,10 @@ RATE = ("rate", "low", "high", "episodes")
 
 
 def _intention_map(params: Params, name: str, files: LogFiles, folder: Path) -> None:
-    turns, selection = read_parquet(files.turns), read_json(files.selected_k)
-    rows = clustered_rows(turns, name)
-    labels = chosen_labels(turns, read_labels(files.labels), selection)[rows]
-    vectors = read_vectors(files.embeddings)[rows]
-    drawn, points = project(vectors, params.report.umap_points, params.seed)
+    log = Log.of(read_parquet(files.turns), read_vectors(files.embeddings))
+    selection = read_json(files.selected_k)
+    labels = chosen_labels(log, read_cuts(files.labels), selection)[log.clustered]
+    drawn, points = project(log.points, params.report.umap_points, params.seed)
     title = f"{name}: {largest_k(selection)} intentions"
     figures.save(
         figures.intention_map(points, labels[drawn], title), folder / f"intentions_{name}.png"

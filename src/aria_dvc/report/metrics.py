@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.credit.aggregation import largest_k
+from aria_dvc.credit.chain import largest_k
 from aria_dvc.credit.methods.registry import make_method
-from aria_dvc.credit.returns import variances
+from aria_dvc.credit.variance import variances
 from aria_dvc.params import VANILLA
 from aria_dvc.report.intervals import paired_difference, rate
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData
 from aria_dvc.credit.methods.histories import HistoryMeans
+from aria_dvc.intentions.log import Log
 
 
 class AriaCredit(HistoryMeans):
@@ -13,5 +13,5 @@ class AriaCredit(HistoryMeans):
 
     uses_labels = True
 
-    def symbols(self, data: CreditData) -> Iterable[Hashable]:
-        return data.labels.tolist()
+    def symbols(self, data: Log) -> np.ndarray:
+        return data.labels

@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData, by_role, role_means
+from aria_dvc.credit.methods.base import by_role, role_means
+from aria_dvc.intentions.log import Log
 
 
 class ConstantCredit:
@@ -14,11 +15,11 @@ class ConstantCredit:
 
     in_sample = False
     uses_labels = False
-    uses_embeddings = False
+    uses_vectors = False
 
-    def fit(self, data: CreditData) -> Self:
+    def fit(self, data: Log) -> Self:
         self.role_means_ = role_means(data)
         return self
 
-    def credit(self, data: CreditData) -> np.ndarray:
+    def credit(self, data: Log) -> np.ndarray:
         return by_role(self.role_means_, data.role[data.actions])

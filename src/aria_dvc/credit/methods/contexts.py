@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData
+from aria_dvc.intentions.log import Log
 
 START = 0
 
@@ -35,17 +35,17 @@ class Contexts:
     def __init__(self, depth: int) -> None:
         self.depth = depth
 
-    def fit(self, data: CreditData) -> list[Level]:
+    def fit(self, data: Log) -> list[Level]:
         self.roles_ = np.unique(data.role[data.is_action])
         self.labels_ = np.unique(data.labels)
         self.keys_: list[np.ndarray] = []
         return self._levels(data, grow=True)
 
-    def find(self, data: CreditData) -> list[Level]:
+    def find(self, data: Log) -> list[Level]:
         """The fitted cells of other episodes' actions; an unseen context goes no deeper."""
         return self._levels(data, grow=False)
 
-    def _levels(self, data: CreditData, grow: bool) -> list[Level]:
+    def _levels(self, data: Log, grow: bool) -> list[Level]:
         rows, position = data.actions, data.position
         symbols = _codes(self.labels_, data.labels) + START + 1
         base = len(self.labels_) + 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from aria_dvc.credit.methods.base import CreditData
+from aria_dvc.intentions.log import Log
 
 TINY = 1e-9
 
@@ -34,7 +34,7 @@ class Views:
 VIEWS = ("said", "last", "heard", "own")
 
 
-def views_of(data: CreditData) -> Views:
+def views_of(data: Log) -> Views:
     """The views of the A actions of `data`."""
     rows = data.actions
     back = data.position[rows]
@@ -62,34 +62,6 @@ def mean_rows(selection: sp.csr_matrix, matrix: np.ndarray) -> np.ndarray:
     """(A, d) float64 mean of the selected rows of an (n, d) matrix, zero where none is selected."""
     count = np.diff(selection.indptr)
     return (selection @ matrix.astype(np.float64)) / np.maximum(count, 1)[:, None]
-
-
-def scalar_features(data: CreditData, views: Views) -> np.ndarray:
-    """(A, 13) float64: turn, lengths of texts, similarities of the action with its past."""
-    length = np.array([len(text) for text in data.text], np.float64)[:, None]
-    lengths = [mean_rows(getattr(views, name), length) for name in VIEWS]
-    vectors = unit_rows(data.embeddings.astype(np.float64))
-    said, last = mean_rows(views.said, vectors), mean_rows(views.last, vectors)
-    heard, own = mean_rows(views.heard, vectors), mean_rows(views.own, vectors)
-    dots = [(said * other).sum(axis=1) for other in (last, heard, own)]
-    dots.append((last * heard).sum(axis=1))
-    norms = [np.linalg.norm(mean, axis=1) for mean in (heard, own)]
-    nearest = [_largest_similarity(view, said, vectors) for view in (views.own, views.heard)]
-    return np.column_stack([views.turn, *lengths, *dots, *norms, *nearest])
-
-
-def _largest_similarity(
-    selection: sp.csr_matrix, said: np.ndarray, vectors: np.ndarray
-) -> np.ndarray:
-    """(A,) largest dot product of each action with the utterances of a view; 0 for none."""
-    count = np.diff(selection.indptr)
-    action = np.repeat(np.arange(len(count)), count)
-    dots = np.einsum("ij,ij->i", said[action], vectors[selection.indices])
-    largest = np.zeros(len(count))
-    filled = np.flatnonzero(count)
-    if len(filled):
-        largest[filled] = np.maximum.reduceat(dots, selection.indptr[filled])
-    return largest
 
 
 def _selection(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
 from typing import Self
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData, by_role, role_means
-
-ROOT = -1
-UNSEEN = -2
+from aria_dvc.credit.cells import cell_codes, cell_means
+from aria_dvc.credit.methods.base import by_role, role_means
+from aria_dvc.intentions.log import Log, joined
 
 
 class HistoryMeans(ABC):
@@ -23,42 +21,22 @@ class HistoryMeans(ABC):
 
     in_sample = True
     uses_labels = False
-    uses_embeddings = False
+    uses_vectors = False
 
     @abstractmethod
-    def symbols(self, data: CreditData) -> Iterable[Hashable]:
-        """What an utterance is taken for, n symbols."""
+    def symbols(self, data: Log) -> np.ndarray:
+        """(n,) what each utterance is taken for."""
 
-    def fit(self, data: CreditData) -> Self:
+    def fit(self, data: Log) -> Self:
         self.role_means_ = role_means(data)
-        self.tree_: dict[tuple[int, Hashable], int] = {}
-        self.cells_: dict[tuple[int, str], int] = {}
-        nodes = self._walk(data, grow=True)
-        keys = zip(nodes[data.is_action].tolist(), data.role[data.is_action].tolist(), strict=True)
-        cells = np.array([self.cells_.setdefault(key, len(self.cells_)) for key in keys])
-        sums = np.bincount(cells, weights=data.targets)
-        self.means_ = sums / np.bincount(cells)
+        self.fitted_ = data.without_vectors()
         return self
 
-    def credit(self, data: CreditData) -> np.ndarray:
-        role = data.role[data.is_action]
-        nodes = self._walk(data, grow=False)[data.is_action]
-        keys = zip(nodes.tolist(), role.tolist(), strict=True)
-        cells = np.array([self.cells_.get(key, UNSEEN) for key in keys], np.int64)
-        credit, known = by_role(self.role_means_, role), cells != UNSEEN
-        credit[known] = self.means_[cells[known]]
-        return credit
+    def credit(self, data: Log) -> np.ndarray:
+        import pandas as pd
 
-    def _walk(self, data: CreditData, grow: bool) -> np.ndarray:
-        """(n,) node of the tree of histories that each utterance leads to, or UNSEEN."""
-        nodes = np.empty(len(data), np.int64)
-        node, previous = ROOT, -1
-        steps = zip(data.episode.tolist(), self.symbols(data), strict=True)
-        for row, (episode, symbol) in enumerate(steps):
-            step = (ROOT if episode != previous else node, symbol)
-            if grow:
-                node = self.tree_.setdefault(step, len(self.tree_))
-            else:
-                node = self.tree_.get(step, UNSEEN)
-            nodes[row], previous = node, episode
-        return nodes
+        both = joined([self.fitted_, data.without_vectors()])
+        cell = cell_codes(both, pd.factorize(self.symbols(both))[0])
+        known, asked = np.split(cell, [len(self.fitted_.actions)])
+        mean = cell_means(known, self.fitted_.targets, int(cell.max(initial=-1)) + 1)[asked]
+        return np.where(np.isnan(mean), by_role(self.role_means_, data.role[data.actions]), mean)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData
 from aria_dvc.credit.methods.histories import HistoryMeans
+from aria_dvc.intentions.log import Log
 
 
 class PrefixCredit(HistoryMeans):
     """Cells of equal dialogue prefixes, in sample; unseen prefixes get their role's mean."""
 
-    def symbols(self, data: CreditData) -> Iterable[Hashable]:
-        return [text.strip() for text in data.text]
+    def symbols(self, data: Log) -> np.ndarray:
+        return np.array([text.strip() for text in data.text], dtype=object)

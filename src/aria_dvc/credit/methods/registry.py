@@ -7,6 +7,7 @@ from importlib import import_module
 
 from aria_dvc.credit.methods.base import CreditMethod
 from aria_dvc.errors import AriaError
+from aria_dvc.suggestions import did_you_mean
 
 METHODS = {
     "aria": ("aria", "AriaCredit"),
@@ -29,8 +30,6 @@ def method_class(name: str) -> Callable[[], CreditMethod]:
     Raises:
         AriaError: there is no such method.
     """
-    from aria_dvc.params import did_you_mean
-
     if name not in METHODS:
         raise AriaError(f"unknown credit method {name}{did_you_mean(name, METHODS)}")
     module, attribute = METHODS[name]

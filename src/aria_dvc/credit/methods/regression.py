@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from scipy.optimize import nnls
 
-from aria_dvc.credit.methods.base import CreditData, episode_folds
+from aria_dvc.credit.methods.base import episode_folds
 from aria_dvc.credit.methods.ridge import Fold, LandmarkRidge
 from aria_dvc.credit.methods.shrinkage import turn_index_fits
 from aria_dvc.credit.methods.similarity import (
@@ -23,6 +23,7 @@ from aria_dvc.credit.methods.similarity import (
     same_words_said,
 )
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
+from aria_dvc.intentions.log import Log
 
 KERNELS: tuple[Kernel, ...] = (
     same_words_heard,
@@ -46,7 +47,7 @@ class RegressionCredit:
 
     in_sample = False
     uses_labels = False
-    uses_embeddings = True
+    uses_vectors = True
     uses_words = True
 
     def __init__(
@@ -60,7 +61,7 @@ class RegressionCredit:
         self.kernels, self.landmarks, self.strength = kernels, landmarks, strength
         self.folds, self.seed = folds, seed
 
-    def fit(self, data: CreditData) -> Self:
+    def fit(self, data: Log) -> Self:
         self.turn_index_ = TurnIndexCredit(self.strength).fit(data)
         self.members_: list[LandmarkRidge] = []
         self.shares_ = np.zeros(len(self.kernels))
@@ -78,7 +79,7 @@ class RegressionCredit:
         self.shares_ = self._weigh(folds)
         return self
 
-    def credit(self, data: CreditData) -> np.ndarray:
+    def credit(self, data: Log) -> np.ndarray:
         credit = self.turn_index_.credit(data)
         if self.members_ and len(credit):
             actions = self.describer_.describe(data)
@@ -86,7 +87,7 @@ class RegressionCredit:
                 credit = credit + share * member.predict(actions)
         return credit
 
-    def _folds(self, data: CreditData) -> list[Fold]:
+    def _folds(self, data: Log) -> list[Fold]:
         fold = episode_folds(data.episode, self.folds, self.seed)
         fits = turn_index_fits(data, fold, self.strength)
         return [Fold(data.targets - turn_index, weight == 0) for turn_index, weight in fits]

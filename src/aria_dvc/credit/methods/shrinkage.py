@@ -16,9 +16,11 @@ from typing import Self
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData, episode_folds
+from aria_dvc.credit.cells import cell_means
+from aria_dvc.credit.methods.base import episode_folds
 from aria_dvc.credit.methods.contexts import Contexts, Level
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
+from aria_dvc.intentions.log import Log
 
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 WHOLE = 1_000_000
@@ -36,7 +38,7 @@ class ShrinkageCredit:
 
     in_sample = False
     uses_labels = True
-    uses_embeddings = False
+    uses_vectors = False
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class ShrinkageCredit:
         self.depths = DEPTHS if depth is None else (depth,)
         self.folds, self.seed = folds, seed
 
-    def fit(self, data: CreditData) -> Self:
+    def fit(self, data: Log) -> Self:
         self.contexts_ = Contexts(max(self.depths))
         levels = self.contexts_.fit(data)
         self.strength_, self.depth_ = self._choose(data, levels)
@@ -58,14 +60,14 @@ class ShrinkageCredit:
         self.effects_ = list(cell_effects(levels, residual, self.strength_))
         return self
 
-    def credit(self, data: CreditData) -> np.ndarray:
+    def credit(self, data: Log) -> np.ndarray:
         levels = self.contexts_.find(data)[: self.depth_ + 1]
         deviation = np.zeros(len(data.actions))
         for level, effects in zip(levels, self.effects_, strict=False):
             deviation[level.actions] = effects[level.cells]
         return self.turn_index_.credit(data) + deviation
 
-    def _choose(self, data: CreditData, levels: list[Level]) -> tuple[float, int]:
+    def _choose(self, data: Log, levels: list[Level]) -> tuple[float, int]:
         pairs = [(s, d) for s in self.strengths for d in self.depths]
         if len(pairs) == 1 or data.episode.max() < 1:
             return pairs[-1]
@@ -82,17 +84,15 @@ def cell_effects(
 
     weight: (A,) 1 for an action that counts, 0 for one held out; None counts all.
     """
-    weight = np.ones(len(residual)) if weight is None else weight
     before = np.zeros(1)
     for level in levels:
-        cells, size = level.cells, len(level.parents)
-        used = weight[level.actions]
-        counts = np.bincount(cells, weights=used, minlength=size)
-        sums = np.bincount(cells, weights=used * residual[level.actions], minlength=size)
-        prior = before[level.parents]
-        empty = counts + strength == 0
-        before = np.where(
-            empty, prior, (sums + strength * prior) / np.where(empty, 1, counts + strength)
+        before = cell_means(
+            level.cells,
+            residual[level.actions],
+            len(level.parents),
+            weight=None if weight is None else weight[level.actions],
+            strength=strength,
+            prior=before[level.parents],
         )
         yield before
 
@@ -121,7 +121,7 @@ def held_out_errors(
     )
 
 
-def turn_index_fits(data: CreditData, fold: np.ndarray, strength: float) -> Iterator[Fit]:
+def turn_index_fits(data: Log, fold: np.ndarray, strength: float) -> Iterator[Fit]:
     """Per fold held out: (A,) turn-index credit fitted without it, (A,) 1 where not held out."""
     for held in np.unique(fold):
         fitted = TurnIndexCredit(strength).fit(data.where(fold != held))

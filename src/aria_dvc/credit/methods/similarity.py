@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 import scipy.sparse as sp
 
-from aria_dvc.credit.methods.base import CreditData
 from aria_dvc.credit.methods.features import VIEWS, mean_rows, unit_rows, views_of
 from aria_dvc.credit.methods.text import TextBlocks
+from aria_dvc.intentions.log import Log
 
 
 @dataclass(frozen=True)
@@ -50,17 +50,17 @@ class Describer:
     def __init__(self, words: bool = True) -> None:
         self.words = words
 
-    def fit(self, data: CreditData) -> Self:
+    def fit(self, data: Log) -> Self:
         turn = data.turn[data.actions]
         self.text_ = TextBlocks().fit(data) if self.words else None
-        self.centre_ = data.embeddings.astype(np.float64).mean(axis=0)
+        self.centre_ = data.vectors.astype(np.float64).mean(axis=0)
         self.spread_ = float(turn.std()) or 1.0
         self.mean_ = float(turn.mean())
         return self
 
-    def describe(self, data: CreditData) -> Described:
+    def describe(self, data: Log) -> Described:
         views = views_of(data)
-        vectors = data.embeddings - self.centre_
+        vectors = data.vectors - self.centre_
         return Described(
             self.text_.blocks(data, views) if self.text_ else {},
             {view: unit_rows(mean_rows(getattr(views, view), vectors)) for view in VIEWS},

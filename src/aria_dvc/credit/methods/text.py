@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import scipy.sparse as sp
 
-from aria_dvc.credit.methods.base import CreditData
 from aria_dvc.credit.methods.features import TINY, VIEWS, Views
+from aria_dvc.intentions.log import Log
 
 WORDS = r"\w+|[^\w\s]"
 RARE = 3
@@ -21,7 +21,7 @@ class TextBlocks:
     utterances) or has no others.
     """
 
-    def fit(self, data: CreditData) -> Self:
+    def fit(self, data: Log) -> Self:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         self.vectorizer_ = TfidfVectorizer(
@@ -33,7 +33,7 @@ class TextBlocks:
             self.vectorizer_.set_params(min_df=1).fit(data.text)
         return self
 
-    def blocks(self, data: CreditData, views: Views) -> dict[str, sp.csr_matrix]:
+    def blocks(self, data: Log, views: Views) -> dict[str, sp.csr_matrix]:
         """View -> (A, words) float64 unit rows; the square root damps words said again."""
         words = self.vectorizer_.transform(data.text)
         return {name: _unit(np.sqrt(getattr(views, name) @ words)) for name in VIEWS}

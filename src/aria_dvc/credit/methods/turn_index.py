@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditData, by_role, role_means
+from aria_dvc.credit.methods.base import by_role, role_means
+from aria_dvc.intentions.log import Log
 
 
 class TurnIndexCredit:
@@ -17,12 +18,12 @@ class TurnIndexCredit:
 
     in_sample = False
     uses_labels = False
-    uses_embeddings = False
+    uses_vectors = False
 
     def __init__(self, strength: float = 10.0) -> None:
         self.strength = strength
 
-    def fit(self, data: CreditData) -> Self:
+    def fit(self, data: Log) -> Self:
         self.role_means_ = role_means(data)
         prior = by_role(self.role_means_, data.role[data.actions])
         sums: dict[tuple[str, int], tuple[float, int]] = {}
@@ -32,11 +33,11 @@ class TurnIndexCredit:
         self.effects_ = {key: s / (n + self.strength) for key, (s, n) in sums.items()}
         return self
 
-    def credit(self, data: CreditData) -> np.ndarray:
+    def credit(self, data: Log) -> np.ndarray:
         effects = [self.effects_.get(key, 0.0) for key in _keys(data)]
         return by_role(self.role_means_, data.role[data.actions]) + np.array(effects, np.float64)
 
 
-def _keys(data: CreditData) -> list[tuple[str, int]]:
+def _keys(data: Log) -> list[tuple[str, int]]:
     rows = data.actions
     return list(zip(data.role[rows].tolist(), data.turn[rows].tolist(), strict=True))

@@ -1,0 +1,185 @@
+"""From a log to the credit of its actions: intentions, the chosen k, credit (paper sec. 3.2-3.4).
+
+    space = find_intentions(log, params.cluster)
+    selection, curve = choose_k(log, space, params)
+    rewards, quality = credit(log.with_labels(chosen_labels(log, space.cuts, selection)), params)
+
+The stages run these one by one, `credited` all three.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aria_dvc.credit.cells import Cells, aggregate
+from aria_dvc.credit.curves import cell_curves, kinds
+from aria_dvc.credit.k_quality import r2_by_k
+from aria_dvc.credit.methods.base import fit_credit
+from aria_dvc.credit.methods.registry import make_method, method_class
+from aria_dvc.credit.quality import credit_quality
+from aria_dvc.credit.selection import curve_frame, labels_by_role, select_k
+from aria_dvc.intentions.cuts import NestedLabels, only
+from aria_dvc.intentions.indices import index_curves
+from aria_dvc.intentions.log import Log
+from aria_dvc.intentions.space import Space, find_intentions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.credit.settings import AnySettings
+
+ALL = "all"
+CURVE_COLUMNS = [
+    "k",
+    "silhouette",
+    "calinski_harabasz",
+    "davies_bouldin",
+    "split_score",
+    "cells",
+    "singleton_share",
+    "live_share",
+    "variance_ratio",
+    "r2",
+    "inertia",
+    "role",
+]
+logger = logging.getLogger(__name__)
+
+
+def choose_k(log: Log, space: Space, params: AnySettings) -> tuple[dict[str, Any], pd.DataFrame]:
+    """All curves, and the k that `params.select_k` (or the integer `params.k`) chooses.
+
+    Returns:
+        selection: `selected_k`, `method`, the runners-up of the other methods, and `per_role`
+            (role -> its own selection; empty unless `select_k.per_role`).
+        curve: one row per role and k with CURVE_COLUMNS; role `all` first.
+    """
+    import pandas as pd
+
+    acting = np.unique(log.role_codes[log.actions]).tolist() if params.select_k.per_role else []
+    curves, chosen = [], {}
+    for role, curve in _curves(log, space.cuts, params, acting):
+        chosen[role] = _choice(curve, space.distinct, params)
+        curves.append(curve.assign(role=role)[CURVE_COLUMNS])
+    selection = {**chosen.pop(ALL), "distinct_utterances": space.distinct, "per_role": chosen}
+    _say_if_capped(selection, log.game)
+    return selection, pd.concat(curves, ignore_index=True)
+
+
+def _curves(
+    log: Log, cuts: NestedLabels, params: AnySettings, acting: list[int]
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """(role, one row per k) of all actions, then of each acting role's."""
+    clustered = cuts if log.clustered.all() else only(cuts, log.clustered)
+    codes, cells = log.role_codes[log.clustered], cell_curves(log, cuts)
+    held_out = _held_out_r2(log, cuts, params, acting)
+    for code, r2 in zip((None, *acting), held_out, strict=True):
+        mine = None if code is None else codes == code
+        indices = index_curves(log.points, clustered, rows=mine, distinct=log.distinct)
+        role = ALL if code is None else log.role_names[code]
+        yield role, curve_frame(indices, cells, code, r2)
+
+
+def _held_out_r2(
+    log: Log, cuts: NestedLabels, params: AnySettings, acting: list[int]
+) -> np.ndarray:
+    """(1 + roles, J) R2 on all held-out actions, and on each role's; NaN for one episode."""
+    if log.episodes < 2:
+        return np.full((1 + len(acting), cuts.ks.size), np.nan)
+    of, credit = log.role_codes[log.actions], params.aggregate
+    counted = np.stack([np.ones(len(of), bool), *(of == code for code in acting)])
+    return r2_by_k(log, cuts.labels, credit.method, credit.folds, params.seed, counted)
+
+
+def _choice(curve: pd.DataFrame, distinct: int, params: AnySettings) -> dict[str, Any]:
+    select = params.select_k
+    k = None if params.k == "auto" else params.k
+    options = {"method": select.method, "eps": select.eps, "tau": select.tau}
+    record = select_k(curve, distinct=distinct, k=k, **options).record()
+    return {"selected_k": record.pop("k"), **record}
+
+
+def _say_if_capped(selection: dict[str, Any], game: str) -> None:
+    """Tell that a given k is more than there are distinct utterances."""
+    if selection["capped_from"]:
+        logger.warning(
+            "%s: k = %d is more than its %d distinct utterances; k = %d is used",
+            game,
+            selection["capped_from"],
+            selection["distinct_utterances"],
+            selection["selected_k"],
+        )
+
+
+def largest_k(selection: dict[str, Any]) -> int:
+    """How many intentions are used: the chosen k, or the largest of the roles' own."""
+    own = [record["selected_k"] for record in selection["per_role"].values()]
+    return max(own, default=selection["selected_k"])
+
+
+def chosen_labels(log: Log, cuts: NestedLabels, selection: dict[str, Any]) -> np.ndarray:
+    """(n,) uint8 labels at the chosen k, or at each role's own."""
+    per_role, names = selection["per_role"], log.role_names
+    if not per_role:
+        return cuts.at(selection["selected_k"])
+    k_of = {names.index(role): record["selected_k"] for role, record in per_role.items()}
+    return labels_by_role(cuts, log.role_codes, k_of)
+
+
+def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The credit of every action of a labelled log, and how good it is.
+
+    Returns:
+        rewards: one row an action (see records/schemas.py).
+        quality: see `quality_of`.
+    """
+    cells = aggregate(log, log.labels)
+    frame = log.action_frame().assign(
+        label=log.labels[log.actions],
+        cell=cells.cell,
+        cell_size=cells.size,
+        live=_live(log, cells),
+        **{"return": log.targets, "reward": action_credit(log, params, cells)},
+    )
+    return frame, quality_of(log, params)
+
+
+def _live(log: Log, cells: Cells) -> np.ndarray:
+    """(A,) bool: whether the action's cell has members of more than one history."""
+    pairs = np.unique(np.stack([cells.cell, kinds(log)], axis=1), axis=0)
+    return (np.bincount(pairs[:, 0]) > 1)[cells.cell]
+
+
+def action_credit(log: Log, params: AnySettings, cells: Cells | None = None) -> np.ndarray:
+    """(A,) float64 credit of `aggregate.method`, out of fold unless the method is in sample.
+
+    cells: those of the log's labels, if they are known.
+    """
+    settings = params.aggregate
+    if settings.method == "aria":
+        return (cells or aggregate(log, log.labels)).reward
+    return fit_credit(make_method(settings.method), log, settings.folds, params.seed)
+
+
+def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:
+    """See credit/quality.py; of a single episode only that it is one."""
+    method, folds = params.aggregate.method, params.aggregate.folds
+    if log.episodes < 2:
+        return {"method": method, "episodes": log.episodes}
+    return {"method": method, **credit_quality(method_class(method), log, folds, params.seed)}
+
+
+def labelled(log: Log, params: AnySettings) -> Log:
+    """The log under the intentions of the chosen k."""
+    space = find_intentions(log, params.cluster)
+    selection, _ = choose_k(log, space, params)
+    return log.with_labels(chosen_labels(log, space.cuts, selection))
+
+
+def credited(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The whole chain: `credit` under the intentions of the chosen k."""
+    return credit(labelled(log, params), params)

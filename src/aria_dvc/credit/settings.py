@@ -1,0 +1,71 @@
+"""What decides a log's credit, with the packaged defaults of the command and the library.
+
+The blocks of params.yaml have the same names and fields; a test compares the shipped values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from aria_dvc.errors import AriaError
+
+if TYPE_CHECKING:
+    from aria_dvc.params import AggregateParams, ClusterParams, Params, SelectKParams
+
+EMBEDDER = "all-minilm-l6-v2"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """k_max: finest cut. linkage: ward or average. exact_limit: near-exact above so many points."""
+
+    k_max: int = 100
+    linkage: Literal["ward", "average"] = "ward"
+    exact_limit: int = 200_000
+
+
+@dataclass(frozen=True)
+class SelectK:
+    """method: see credit/selection.py. per_role: a k for each role. eps, tau: of split_score."""
+
+    method: str = "silhouette"
+    per_role: bool = False
+    eps: float = 0.01
+    tau: int = 10
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """method: see credit/methods/registry.py. gamma: discount. folds: by episode.
+
+    Raises AriaError for a number out of range.
+    """
+
+    method: str = "aria"
+    gamma: float = 0.95
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        if self.folds < 2:
+            raise AriaError(f"folds is {self.folds}: at least 2 are needed to hold episodes out")
+        if not 0.0 <= self.gamma <= 1.0:
+            raise AriaError(f"gamma is {self.gamma}: a discount runs from 0 to 1")
+
+
+@dataclass(frozen=True)
+class CreditSettings:
+    """k: number of intentions, or auto for what `select_k` chooses. seed: deals the folds."""
+
+    k: int | Literal["auto"] = "auto"
+    seed: int = 0
+    cluster: Cluster = Cluster()
+    select_k: SelectK = SelectK()
+    aggregate: Aggregate = Aggregate()
+
+
+if TYPE_CHECKING:
+    AnyAggregate = Aggregate | AggregateParams
+    AnySelectK = SelectK | SelectKParams
+    AnyCluster = Cluster | ClusterParams
+    AnySettings = CreditSettings | Params

@@ -1,0 +1,220 @@
+"""One log in memory: what is said, by whom, and what it was worth, as aligned arrays.
+
+Clustering, credit and the command line all read this; whatever follows from its columns is a view
+that is computed at the first look and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aria_dvc.errors import AriaError
+from aria_dvc.intentions.answers import answer_kinds, clustered_rows
+from aria_dvc.intentions.distinct import Distinct, find_distinct
+from aria_dvc.records.turns import discounted_returns, own_turns, positions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROWS = ("role", "is_action", "text", "vectors", "labels", "returns")
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """n utterances of E episodes of one game, an episode's rows together in the order spoken.
+
+    episode: (n,) int64, 0..E-1 in order of appearance.
+    role: (n,) str.
+    is_action: (n,) bool; A = is_action.sum() rows get a credit.
+    text: (n,) str objects.
+    vectors: (n, d) float32; d is 0 where nothing is embedded.
+    labels: (n,) integers, the intention of each utterance at the chosen k; 0 before the choice.
+    returns: (n,) float64, R(h_t, a_t) of the actions (paper sec. 3.3), NaN where there is none.
+    game: what was played. episode_ids: (E,) str objects, the episodes' own names.
+    """
+
+    episode: np.ndarray
+    role: np.ndarray
+    is_action: np.ndarray
+    text: np.ndarray
+    vectors: np.ndarray
+    labels: np.ndarray
+    returns: np.ndarray
+    game: str = ""
+    episode_ids: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
+        """A turns table (see records/schemas.py) and its vectors.
+
+        Args:
+            vectors: (n, d) float32, one row a row of `turns`, or None for none.
+            gamma: discount of the returns; what looks at no returns may leave it out.
+
+        Raises:
+            AriaError: another number of vectors, or rows out of order.
+        """
+        import pandas as pd
+
+        n = len(turns)
+        if vectors is None:
+            vectors = np.zeros((n, 0), np.float32)
+        if len(vectors) != n:
+            raise AriaError(f"{n} turns but {len(vectors)} embeddings: run embed again")
+        episode, names = pd.factorize(turns["episode_id"])
+        _check_order(episode, turns["position"].to_numpy())
+        reward, turn, total = (turns[name].to_numpy() for name in ("reward", "turn", "turns"))
+        return cls(
+            episode.astype(np.int64),
+            turns["role"].to_numpy(dtype=object).astype(str),
+            turns["is_action"].to_numpy(dtype=bool),
+            turns["text"].to_numpy(dtype=object),
+            vectors,
+            np.zeros(n, np.int64),
+            discounted_returns(reward, turn, total, gamma),
+            str(turns["game"].iloc[0]) if n else "",
+            np.asarray(names, dtype=object),
+        )
+
+    def __len__(self) -> int:
+        return len(self.episode)
+
+    @property
+    def episodes(self) -> int:
+        """E, the number of episodes."""
+        return int(self.episode.max(initial=-1)) + 1
+
+    @cached_property
+    def actions(self) -> np.ndarray:
+        """(A,) row numbers of the actions."""
+        return np.flatnonzero(self.is_action)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """(A,) realised returns."""
+        return self.returns[self.is_action]
+
+    @cached_property
+    def position(self) -> np.ndarray:
+        """(n,) int64, 0-based place of each utterance in its episode."""
+        return positions(self.episode)
+
+    @cached_property
+    def turn(self) -> np.ndarray:
+        """(n,) int64, own-turn index of each utterance's speaker, from 1."""
+        return own_turns(self.episode, self.role)[0]
+
+    @cached_property
+    def _roles(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.unique(self.role, return_inverse=True)
+
+    @property
+    def role_names(self) -> list[str]:
+        """The R roles, sorted."""
+        return [str(name) for name in self._roles[0]]
+
+    @property
+    def role_codes(self) -> np.ndarray:
+        """(n,) int64, place of each utterance's role in `role_names`."""
+        return self._roles[1].astype(np.int64)
+
+    @cached_property
+    def clustered(self) -> np.ndarray:
+        """(n,) bool: the m utterances that are clustered; the rest have fixed labels."""
+        return clustered_rows(self.is_action, self.game)
+
+    @property
+    def points(self) -> np.ndarray:
+        """(m, d) float32 vectors of the clustered utterances."""
+        return self.vectors if self.clustered.all() else self.vectors[self.clustered]
+
+    @cached_property
+    def distinct(self) -> Distinct:
+        """The distinct points."""
+        return find_distinct(self.points)
+
+    @property
+    def answers(self) -> np.ndarray:
+        """(n - m,) int64 kinds of the answers that are not clustered (see intentions/answers)."""
+        return answer_kinds(self.text[~self.clustered])
+
+    @cached_property
+    def utterances(self) -> np.ndarray:
+        """(n,) int64, equal where no cut tells them apart: equal vectors, or equal answers.
+
+        Without vectors nothing is known to be equal.
+        """
+        if not self.vectors.shape[1]:
+            return np.arange(len(self))
+        codes = np.empty(len(self), np.int64)
+        codes[self.clustered] = self.distinct.point
+        codes[~self.clustered] = len(self.distinct.first) + self.answers
+        return codes
+
+    def where(self, rows: np.ndarray) -> Log:
+        """The rows selected by an (n,) mask; episodes are numbered afresh."""
+        kept, episode = np.unique(self.episode[rows], return_inverse=True)
+        ids = None if self.episode_ids is None else self.episode_ids[kept]
+        columns = {name: getattr(self, name)[rows] for name in _ROWS}
+        return replace(self, episode=episode, episode_ids=ids, **columns)
+
+    def with_labels(self, labels: np.ndarray) -> Log:
+        """The same log under other (n,) intentions.
+
+        Raises AriaError for another number of them.
+        """
+        if len(labels) != len(self):
+            raise AriaError(f"{len(self)} turns but {len(labels)} labels: run cluster again")
+        return self._with(labels=np.asarray(labels, np.int64))
+
+    def with_returns(self, returns: np.ndarray) -> Log:
+        """The same log with other (n,) returns."""
+        return self._with(returns=returns)
+
+    def _with(self, **columns: np.ndarray) -> Log:
+        """Other labels or returns, on which no kept view depends."""
+        other = replace(self, **columns)
+        own = {field.name for field in fields(self)}
+        other.__dict__.update({k: view for k, view in self.__dict__.items() if k not in own})
+        return other
+
+    def without_vectors(self) -> Log:
+        """The same log for what looks at none; folds of it cost no copy of them."""
+        return replace(self, vectors=self.vectors[:, :0])
+
+    def action_frame(self) -> pd.DataFrame:
+        """One row an action: episode_id, position, role, turn, as in the turns table."""
+        import pandas as pd
+
+        assert self.episode_ids is not None
+        rows = self.actions
+        columns = {
+            "episode_id": self.episode_ids[self.episode[rows]],
+            "position": self.position[rows].astype(np.int32),
+            "role": self.role[rows].astype(object),
+            "turn": self.turn[rows].astype(np.int32),
+        }
+        return pd.DataFrame(columns).astype({"episode_id": "str", "role": "str"})
+
+
+def joined(logs: Sequence[Log]) -> Log:
+    """The episodes of several logs, one after the other, under the first one's game; no names."""
+    starts = np.cumsum([0, *(log.episodes for log in logs)])
+    episode = np.concatenate([log.episode + s for log, s in zip(logs, starts, strict=False)])
+    columns = {name: np.concatenate([getattr(log, name) for log in logs]) for name in _ROWS}
+    return replace(logs[0], episode=episode, episode_ids=None, **columns)
+
+
+def _check_order(episode: np.ndarray, position: np.ndarray) -> None:
+    """(n,) episode codes must not come back, and positions must ascend within each."""
+    step = np.diff(episode)
+    if (step < 0).any() or (np.diff(position)[step == 0] <= 0).any():
+        raise AriaError(
+            "the utterances of an episode are not together, or not in order, or have a position "
+            "twice: sort by episode, position"
+        )
