@@ -12,11 +12,11 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from aria_dvc.params import Endpoint, PlaySettings
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.oracle import answers, one_question
 from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server, read_json
 from aria_dvc.servers.keys import SHORTEST_KEY
+from aria_dvc.settings import Endpoint, PlaySettings
 
 FIRST_ANSWER_S = 5
 EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silence
@@ -25,16 +25,22 @@ EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silenc
 class EndpointPlayer:
     """A player of any role; as the environment it answers one question at temperature 0.
 
+    Args:
+        deadline_s: how long the run waits for a server that stays away; the endpoint's own may be
+            shorter.
+
     Raises:
         AriaError: the endpoint's address or key cannot be used.
     """
 
-    def __init__(self, name: str, endpoint: Endpoint, settings: PlaySettings) -> None:
+    def __init__(
+        self, name: str, endpoint: Endpoint, settings: PlaySettings, deadline_s: float
+    ) -> None:
         self.name = f"endpoint:{name}"
         self.model = endpoint.model
         self.options = endpoint.options
         self.settings = settings
-        self.server = Server.of(name, endpoint, settings.deadline_s)
+        self.server = Server.of(name, endpoint, deadline_s)
         self._answered = -math.inf  # when the server last answered anything
 
     async def reply(self, request: Request) -> Reply:

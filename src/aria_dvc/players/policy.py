@@ -12,10 +12,10 @@ from aria_dvc.chat import Message, Renderer, view
 from aria_dvc.errors import AriaError
 from aria_dvc.models.loading import load_for_play, load_tokenizer
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import PlaySettings
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.sampling import Sampling
+from aria_dvc.settings import Pace, PlaySettings
 
 REMEMBERED = 8192  # rendered chats and encoded segments kept: a few megabytes
 
@@ -23,7 +23,7 @@ REMEMBERED = 8192  # rendered chats and encoded segments kept: a few megabytes
 class PolicyPlayer:
     """A model behind an `Engine`; both roles of self-play may share one player.
 
-    token_ids and logprobs are recorded if `settings.record_logprobs`. The log-probabilities are
+    token_ids and logprobs are recorded if `record_logprobs`. The log-probabilities are
     those of softmax(logits) at temperature 1 without top-p, the distribution that training
     scores; they include the end-of-turn token.
     """
@@ -35,11 +35,13 @@ class PolicyPlayer:
         engine: Engine,
         renderer: Renderer,
         settings: PlaySettings,
-        adapter: str | None = None,
+        adapter: Path | None = None,
+        record_logprobs: bool = False,
     ) -> None:
         self.name = name
         self.model = f"{model}+{adapter}" if adapter else model
         self.adapter = adapter
+        self.record_logprobs = record_logprobs
         self.engine = engine
         self.renderer = renderer
         self.settings = settings
@@ -57,7 +59,7 @@ class PolicyPlayer:
             top_p=settings.top_p,
             max_new_tokens=settings.max_new_tokens,
             seed=request.seed,
-            logprobs=settings.record_logprobs,
+            logprobs=self.record_logprobs,
         )
         seat = (request.episode_id, request.role)
         prompt_ids = self.renderer.prompt_ids(request.messages)
@@ -71,7 +73,7 @@ class PolicyPlayer:
             text=self.renderer.tokenizer.decode(tokens, skip_special_tokens=True).strip(),
             prompt_tokens=generation.prompt_tokens,
             completion_tokens=len(tokens),
-            token_ids=tokens if settings.record_logprobs else None,
+            token_ids=tokens if self.record_logprobs else None,
             logprobs=generation.logprobs,
             cut=not set(tokens[-1:]) & set(self.renderer.end_ids()),
         )
@@ -117,7 +119,13 @@ class _Hashed(dict[str, str]):
 
 
 def policy_player(
-    name: str, source: ModelSource, settings: PlaySettings, adapter: str | Path | None = None
+    name: str,
+    source: ModelSource,
+    settings: PlaySettings,
+    pace: Pace,
+    *,
+    adapter: Path | None = None,
+    record_logprobs: bool = False,
 ) -> PolicyPlayer:
     """Load `source` (with `adapter`) and wrap it as a player.
 
@@ -126,11 +134,9 @@ def policy_player(
     """
     renderer = TurnRenderer(load_tokenizer(source))
     engine = Engine(
-        load_for_play(source, adapter, settings.dtype),
+        load_for_play(source, adapter, pace.precision),
         renderer.end_ids(),
-        seats=settings.in_flight,
-        cache_bytes=int(settings.cache_gib * 2**30),
+        seats=pace.in_flight,
+        cache_bytes=int(pace.cache_gib * 2**30),
     )
-    return PolicyPlayer(
-        name, str(source), engine, renderer, settings, str(adapter) if adapter else None
-    )
+    return PolicyPlayer(name, str(source), engine, renderer, settings, adapter, record_logprobs)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aria_dvc.params import Endpoint, PlaySettings
+from aria_dvc.models.source import ModelSource
 from aria_dvc.player_specs import find_endpoint, parse_spec
 from aria_dvc.players.base import Player
+from aria_dvc.settings import Endpoint, Pace, PlaySettings
 
 if TYPE_CHECKING:
     from aria_dvc.players.policy import PolicyPlayer
@@ -20,16 +22,18 @@ class PlayerContext:
 
     Args:
         settings: sampling settings.
-        base_model: Hugging Face id or folder of the base model.
+        model: what `policy` and `base` are.
         endpoints: servers by name (params.endpoints).
         adapter: LoRA folder that `policy` wears, if any.
+        record_logprobs: whether our own policy keeps token ids and log-probabilities.
     """
 
     settings: PlaySettings
-    base_model: str = "data/base_model"
+    pace: Pace
+    model: ModelSource
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
-    adapter: str | None = None
-    trust_remote_code: bool = False
+    adapter: Path | None = None
+    record_logprobs: bool = False
     _made: dict[str, Player] = field(default_factory=dict)
 
     def player(self, spec: str) -> Player:
@@ -68,12 +72,12 @@ def make_player(spec: str, context: PlayerContext) -> Player:
         from aria_dvc.players.endpoint import EndpointPlayer
 
         endpoint = find_endpoint(parsed.name, context.endpoints)
-        return EndpointPlayer(parsed.name, endpoint, context.settings.of(spec))
+        settings, deadline_s = context.settings.of(spec), context.pace.deadline_s
+        return EndpointPlayer(parsed.name, endpoint, settings, deadline_s)
     return _model_player(spec, context)
 
 
 def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
-    from aria_dvc.models.source import ModelSource
     from aria_dvc.players.policy import PolicyPlayer, policy_player
 
     adapter = context.adapter if spec == "policy" else None
@@ -82,7 +86,9 @@ def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
         return twin.renamed(spec, context.settings.of(spec))
     return policy_player(
         spec,
-        ModelSource(context.base_model, context.trust_remote_code),
+        context.model,
         context.settings.of(spec),
-        adapter,
+        context.pace,
+        adapter=adapter,
+        record_logprobs=context.record_logprobs,
     )

@@ -1,4 +1,4 @@
-"""The embeddings that came with a user's log, kept beside its dialogues until `embed` takes them."""
+"""The embeddings that came with a user's log, kept beside its dialogues for `embed`."""
 
 from __future__ import annotations
 
