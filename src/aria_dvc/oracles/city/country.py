@@ -10,7 +10,7 @@ from collections.abc import Callable
 from aria_dvc.oracles.city.facts import CityFacts
 from aria_dvc.oracles.city.gazetteer import regions, waters
 from aria_dvc.oracles.city.lists import CLUBS, FAITHS, LANGUAGES, RULERS
-from aria_dvc.oracles.city.logic import NUMBER, any_of, number
+from aria_dvc.oracles.city.logic import NUMBER, any_of, millions
 from aria_dvc.oracles.city.places import Places
 
 
@@ -76,7 +76,7 @@ class CountryClaims:
         return False if name in regions() or name in waters() else None
 
     def _populous(self, comparator: str, digits: str, scale: str | None) -> bool:
-        more = self.facts.country.people > number(digits, scale)
+        more = self.facts.country.people > millions(digits, scale)
         return more if comparator in {"over", "more than"} else not more
 
     def speaks(self, language: str) -> bool | None:
