@@ -253,6 +253,8 @@ class Claims:
     def population(self, comparator: str, digits: str, scale: str | None) -> bool | None:
         """Whether the number of inhabitants, with or without suburbs, compares so."""
         bound = millions(digits, scale)
+        if bound is None:
+            return None
         low, high = self.facts.population, self.facts.population * 1.9
         more = True if low > bound else False if high < bound else None
         less_words = {

@@ -75,8 +75,11 @@ class CountryClaims:
             return True
         return False if name in regions() or name in waters() else None
 
-    def _populous(self, comparator: str, digits: str, scale: str | None) -> bool:
-        more = self.facts.country.people > millions(digits, scale)
+    def _populous(self, comparator: str, digits: str, scale: str | None) -> bool | None:
+        bound = millions(digits, scale)
+        if bound is None:
+            return None
+        more = self.facts.country.people > bound
         return more if comparator in {"over", "more than"} else not more
 
     def speaks(self, language: str) -> bool | None:

@@ -38,6 +38,7 @@ def between(value: float, low: float, high: float) -> bool | None:
     return True if value < low else False if value > high else None
 
 
-def millions(count: str, scale: str | None) -> float:
-    """A number in millions from its words or digits; 0 where they make none."""
-    return (number(count.strip(".")) or 0.0) * _SCALES[scale]
+def millions(count: str, scale: str | None) -> float | None:
+    """A number in millions from its words or digits; None for what is no number ("1.2.3")."""
+    value = number(count.strip("."))
+    return None if value is None else value * _SCALES[scale]
