@@ -15,7 +15,7 @@ from aria_dvc.oracles.city.country import CountryClaims
 from aria_dvc.oracles.city.facts import CityFacts
 from aria_dvc.oracles.city.gazetteer import ranges, regions, towns
 from aria_dvc.oracles.city.lists import CLUBS, DEMONYMS, LARGEST
-from aria_dvc.oracles.city.logic import NUMBER, all_of, any_of, between, not_, number
+from aria_dvc.oracles.city.logic import NUMBER, all_of, any_of, between, millions, not_
 from aria_dvc.oracles.city.places import Places
 from aria_dvc.oracles.city.topics import Topics
 from aria_dvc.oracles.city.water import WaterClaims
@@ -252,7 +252,9 @@ class Claims:
 
     def population(self, comparator: str, digits: str, scale: str | None) -> bool | None:
         """Whether the number of inhabitants, with or without suburbs, compares so."""
-        bound = number(digits, scale)
+        bound = millions(digits, scale)
+        if bound is None:
+            return None
         low, high = self.facts.population, self.facts.population * 1.9
         more = True if low > bound else False if high < bound else None
         less_words = {

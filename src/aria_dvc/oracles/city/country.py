@@ -10,7 +10,7 @@ from collections.abc import Callable
 from aria_dvc.oracles.city.facts import CityFacts
 from aria_dvc.oracles.city.gazetteer import regions, waters
 from aria_dvc.oracles.city.lists import CLUBS, FAITHS, LANGUAGES, RULERS
-from aria_dvc.oracles.city.logic import NUMBER, any_of, number
+from aria_dvc.oracles.city.logic import NUMBER, any_of, millions
 from aria_dvc.oracles.city.places import Places
 
 
@@ -75,8 +75,11 @@ class CountryClaims:
             return True
         return False if name in regions() or name in waters() else None
 
-    def _populous(self, comparator: str, digits: str, scale: str | None) -> bool:
-        more = self.facts.country.people > number(digits, scale)
+    def _populous(self, comparator: str, digits: str, scale: str | None) -> bool | None:
+        bound = millions(digits, scale)
+        if bound is None:
+            return None
+        more = self.facts.country.people > bound
         return more if comparator in {"over", "more than"} else not more
 
     def speaks(self, language: str) -> bool | None:

@@ -20,7 +20,6 @@ COMMON_NAMES = frozenset(map(fold, split(_WORDS["common_names"])))
 GENERIC_TOPICS = frozenset(split(_WORDS["generic_topics"]))
 SIGHTS_LEFT_OUT = frozenset(split(_WORDS["sights_left_out"]))
 SIGHT_KINDS: dict[str, tuple[str, ...]] = {
-    row["asked"]: split(row["listed"])
-    for row in read_rows(_PACKAGE, "sight_kinds.csv")
+    row["asked"]: split(row["listed"]) for row in read_rows(_PACKAGE, "sight_kinds.csv")
 }
 """Words for a kind of sight, with the keys of `CityFacts.sights` that serve it, the best first."""

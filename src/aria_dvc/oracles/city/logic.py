@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from aria_dvc.oracles.numbers import number
+
 NUMBER = (
     r"(?:about |around |approximately |roughly )?"
     r"([\d.]+|one|two|three|four|five|six|seven|eight|nine|ten|half a|a|twenty|fifty|fifteen|"
     r"twelve)"
     r" ?(million|thousand|billion|hundred thousand)?"
 )
-"""Two groups: the number and its scale, as `number` takes them."""
-_WORD_NUMBERS = {
-    "one": 1, "a": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
-    "eight": 8, "nine": 9, "ten": 10, "half a": 0.5, "twelve": 12, "fifteen": 15, "twenty": 20,
-    "fifty": 50,
-}  # fmt: skip
+"""Two groups: the number and its scale, as `millions` takes them."""
 _SCALES = {"million": 1.0, "thousand": 1e-3, "billion": 1e3, "hundred thousand": 0.1, None: 1e-6}
 
 
@@ -41,7 +38,7 @@ def between(value: float, low: float, high: float) -> bool | None:
     return True if value < low else False if value > high else None
 
 
-def number(digits: str, scale: str | None) -> float:
-    """A number in millions from its words or digits."""
-    value = _WORD_NUMBERS[digits] if digits in _WORD_NUMBERS else float(digits.strip(".") or 0)
-    return value * _SCALES[scale]
+def millions(count: str, scale: str | None) -> float | None:
+    """A number in millions from its words or digits; None for what is no number ("1.2.3")."""
+    value = number(count.strip("."))
+    return None if value is None else value * _SCALES[scale]

@@ -17,7 +17,7 @@ from aria_dvc.oracles.objects.names import named
 from aria_dvc.oracles.objects.question import read_question
 from aria_dvc.oracles.objects.spelling import spelling
 from aria_dvc.oracles.objects.table import UNKNOWN, Extent, everything, extent, look_up, written
-from aria_dvc.oracles.objects.words import key
+from aria_dvc.oracles.objects.words import GENERIC, JOINING, key
 
 MAX_WORDS = 40
 """Longer sentences are no question that the table covers; it also bounds nested clauses."""
@@ -268,7 +268,7 @@ def _noun_phrase(text: str, possible: bool) -> Extent | None:
 
 def _head(text: str, possible: bool) -> Extent | None:
     words = [word for word in text.split() if word not in {"a", "an", "the", "some"}]
-    if len(words) <= 1 and patterns.GENERIC.issuperset(words):
+    if len(words) <= 1 and GENERIC.issuperset(words):
         return extent(everything())
     for found in (_be_table(text, possible), named(text)):
         if found is not None:
@@ -316,7 +316,7 @@ def _with_object(act: str) -> str:
 def _modified(text: str, possible: bool) -> Extent | None:
     """Adjectives before a noun: all must hold (`large farm animal`)."""
     words = [word for word in text.split() if word not in {"a", "an", "the", "some", "of"}]
-    if not patterns.JOINING.isdisjoint(words):
+    if not JOINING.isdisjoint(words):
         return None
     for cut in range(len(words)):
         noun = " ".join(words[cut:])
@@ -324,12 +324,12 @@ def _modified(text: str, possible: bool) -> Extent | None:
         if known is not None and cut:
             return known & _modifiers(words[:cut], possible)
         if known is not None:
-            return None if noun in patterns.GENERIC else known
+            return None if noun in GENERIC else known
     return None
 
 
 def _known_noun(noun: str, possible: bool) -> Extent | None:
-    if noun in patterns.GENERIC:
+    if noun in GENERIC:
         return extent(everything())
     found = look_up("noun", noun, possible)
     return found if found is not None else named(noun)

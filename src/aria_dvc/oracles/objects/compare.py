@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from aria_dvc.oracles.numbers import number
 from aria_dvc.oracles.objects.table import (
+    PACKAGE,
     Extent,
     Measures,
     extent,
@@ -57,21 +59,6 @@ _FIT = re.compile(
     r"(?:in|into|inside|inside of|within|on|through)"
     r" (?:the palm of )?(?P<holder>.+)$"
 )
-_LENGTH_UNITS = {
-    "inch": 2.54, "inche": 2.54, "in": 2.54, "foot": 30.48, "ft": 30.48, "yard": 91.44,
-    "meter": 100.0, "metr": 100.0, "m": 100.0, "cm": 1.0, "centimeter": 1.0, "centimetr": 1.0,
-    "mile": 160934.0, "km": 100000.0, "kilometer": 100000.0,
-}  # fmt: skip
-_WEIGHT_UNITS = {
-    "pound": 0.4536, "lb": 0.4536, "lbs": 0.4536, "kg": 1.0, "kilo": 1.0, "kilogram": 1.0,
-    "gram": 0.001, "g": 0.001, "ounc": 0.02835, "oz": 0.02835, "ton": 1000.0, "tonn": 1000.0,
-}  # fmt: skip
-_PRICE_UNITS = {"dollar": 1.0, "usd": 1.0, "buck": 1.0, "euro": 1.1, "cent": 0.01}
-_NUMBERS = {
-    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-    "nine": 9, "ten": 10, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50,
-    "hundred": 100, "thousand": 1000, "million": 1_000_000, "a": 1, "an": 1, "half": 0.5,
-}  # fmt: skip
 _AMOUNT = re.compile(
     r"^(?:about |around )?(?P<number>[\d.]+|(?:\w+ ){0,2}?\w+?) ?(?P<unit>[a-z]+)"
     r"(?: (?:long|tall|high|wide|in length|in height|across|in weight|in size|bill))?$"
@@ -138,37 +125,26 @@ def _amount(text: str) -> tuple[str, float] | None:
     match = _AMOUNT.match(text)
     if not match:
         return None
-    unit = key(match["unit"])
+    unit = _units().get(key(match["unit"]))
     count = number(match["number"])
-    for kind, units in (
-        ("length", _LENGTH_UNITS),
-        ("weight", _WEIGHT_UNITS),
-        ("price", _PRICE_UNITS),
-    ):
-        if count is not None and unit in units:
-            return kind, count * units[unit]
-    return None
+    return None if unit is None or count is None else (unit[0], count * unit[1])
 
 
-def number(text: str) -> float | None:
-    """`12`, `twelve` or `two hundred`; None for other words."""
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    product = 1.0
-    for word in text.split():
-        if word not in _NUMBERS:
-            return None
-        product *= _NUMBERS[word]
-    return product
+@cache
+def _units() -> dict[str, tuple[str, float]]:
+    """The measure of a unit and its size in cm, kg or US dollars."""
+    return {
+        key(name): (row["measure"], float(row["value"]))
+        for row in read_rows(PACKAGE, "units.csv")
+        for name in split(row["names"])
+    }
 
 
 @cache
 def _references() -> dict[str, Measures]:
     found = {
         key(name): measures_of(row)
-        for row in read_rows("aria_dvc.oracles.objects", "references.csv")
+        for row in read_rows(PACKAGE, "references.csv")
         for name in split(row["names"])
     }
     for item in objects():
@@ -181,6 +157,6 @@ def _references() -> dict[str, Measures]:
 def _holders() -> dict[str, tuple[float, float]]:
     return {
         key(name): (float(row["length"]), float(row["size"]))
-        for row in read_rows("aria_dvc.oracles.objects", "holders.csv")
+        for row in read_rows(PACKAGE, "holders.csv")
         for name in split(row["names"])
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.objects.patterns import ALTERNATIVE, ANTONYMS
+from aria_dvc.oracles.objects.patterns import ALTERNATIVE
 from aria_dvc.oracles.objects.table import UNKNOWN, Extent, everything, extent
-from aria_dvc.oracles.objects.words import key
+from aria_dvc.oracles.objects.words import ANTONYMS, key
 
 Reader = Callable[[str], Extent | None]
 _AND = re.compile(r",? and |, (?:but )?| but ")

@@ -26,12 +26,6 @@ SOFT = re.compile(
 POSSIBLE = re.compile(r"\b(?:sometimes|ever|occasionally|potentially|in some cases|at times)\b")
 STRICT = re.compile(r"\b(?:always|only|exclusively|entirely|solely|completely|purely|never)\b")
 MODAL = frozenset({"can", "could", "might", "may"})
-GENERIC = frozenset("something anything thing things object objects item items one stuff".split())
-JOINING = frozenset(
-    "with without in on for to from by than that which who like and or at under near not while "
-    "when as into before after over below above along between used made found".split()
-)
-"""Words that no chain of adjectives before a noun contains."""
 PREPOSITION = (
     r"(?:in|at|on|inside|outside|near|around|under|by|within|next to|outside of|inside of|from|"
     r"beside|throughout|onto|into)"
@@ -58,18 +52,6 @@ ALTERNATIVE = re.compile(
     r",? or (?:is|are|does|do|can|an?|it|the|some|something|rather|more|instead|not|just)\b"
 )
 """What follows makes it a choice between two answers rather than one claim."""
-ANTONYMS = [
-    frozenset(map(key, pair.split("|")))
-    for pair in (
-        "living|dead", "alive|dead", "living|nonliving", "living|non living", "alive|inanimate",
-        "big|small", "large|small", "soft|hard", "hot|cold", "natural|man made",
-        "natural|manmade", "natural|artificial", "indoors|outdoors", "inside|outside",
-        "heavy|light", "bigger|smaller", "larger|smaller", "organic|inorganic", "solid|liquid",
-        "animal|plant", "animate|inanimate", "wild|domesticated", "old|new", "cheap|expensive",
-        "young|old", "sweet|sour", "electronic|mechanical", "indoor|outdoor", "fruit|vegetable",
-        "male|female", "vegetable|mineral", "carnivore|herbivore",
-    )
-]  # fmt: skip
 TRAILING = re.compile(
     r" (?:by (?:people|humans|most people|you|a person|hand|players|athletes)|easily|for fun"
     r"|in general|at once|at a time|at night|while playing|when playing|in the ground|to play it"

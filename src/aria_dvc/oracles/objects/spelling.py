@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aria_dvc.oracles.objects.compare import number
+from aria_dvc.oracles.numbers import number
 from aria_dvc.oracles.objects.table import Extent, extent
 from aria_dvc.oracles.objects.targets import objects
 
