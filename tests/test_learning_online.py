@@ -3,7 +3,6 @@
 import threading
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,6 +23,7 @@ from aria_dvc.files import read_json, read_parquet, write_json
 from aria_dvc.learning import online as online_module
 from aria_dvc.learning.examples import frames_dialogues
 from aria_dvc.learning.online import train_online
+from aria_dvc.learning.played import PlayedGames
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.reward_model import train_reward_model
 from aria_dvc.learning.scorer_client import RemoteScorer
@@ -251,8 +251,7 @@ def test_scores_come_from_the_reward_models_own_backbone(start, tmp_path):
     short(start, tmp_path / "out", model=tmp_path / "rm", backbone=other)
     (run,) = (tmp_path / "cache" / "online").iterdir()
     history = read_json(run / "state.json")["history"]
-    task = SimpleNamespace(iteration_dir=lambda i: run / f"iteration-{i}")
-    frames = online_module._replay(task, 0, 1)
+    frames = PlayedGames(run).last(0, 1)
     scores = tiny_scorer(tmp_path / "rm", ModelSource(other)).score_dialogues(
         frames_dialogues(frames)
     )
@@ -298,7 +297,7 @@ def test_games_of_which_a_kill_left_half_are_played_again(start, tmp_path, monke
     def killed(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(online_module, "turns_table", killed)
+    monkeypatch.setattr("aria_dvc.learning.played.turns_table", killed)
     with pytest.raises(KeyboardInterrupt):
         short(start, tmp_path / "out")
     assert not list((tmp_path / "cache").rglob("played.json"))

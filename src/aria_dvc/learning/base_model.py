@@ -81,19 +81,16 @@ def materialise(
     if params.warm_start and games:
         settings = params.warm_start_settings
         examples = warm_start_examples(settings, games, dialogues, Renderer(tokenizer), seed)
+        more: Any = {"seed": seed, "cache": cache, "progress": progress}
         with training_errors(STAGE):
-            return warm_start(
-                settings,
-                model,
-                tokenizer,
-                examples,
-                out_dir,
-                seed=seed,
-                cache=cache,
-                progress=progress,
-            )
+            return warm_start(settings, model, tokenizer, examples, out_dir, **more)
+    with training_errors(STAGE):
+        return _as_it_is(model, tokenizer, out_dir)
+
+
+def _as_it_is(model: Any, tokenizer: Any, out_dir: str | Path) -> dict[str, Any]:
     metrics = {"parameters": model.num_parameters()}
-    with training_errors(STAGE), written_aside(out_dir) as aside:
+    with written_aside(out_dir) as aside:
         aside.mkdir(parents=True)
         _save(model, tokenizer, aside)
         write_json(aside / "metrics.json", metrics)

@@ -12,6 +12,7 @@ import math
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import pandas as pd
 
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_json, read_parquet, write_csv, write_json, write_parquet
+from aria_dvc.files import read_json, write_csv, write_json
 from aria_dvc.learning.advantages import advantages
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
@@ -32,6 +33,7 @@ from aria_dvc.learning.examples import (
 )
 from aria_dvc.learning.objective import KlPenalty, adapter_off, policy_collate
 from aria_dvc.learning.own_actions import without_reasked, without_unsampled_ends
+from aria_dvc.learning.played import PlayedGames, mean_reward
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.reward_model import backbone_of, train_reward_model
 from aria_dvc.learning.scorer import RewardScorer
@@ -51,7 +53,6 @@ from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, ModelSource
 from aria_dvc.params import IN_PROCESS
 from aria_dvc.records.episodes import without_broken_off
-from aria_dvc.records.tables import episodes_table, turns_table
 
 if TYPE_CHECKING:
     from aria_dvc.params import PolicyParams, RewardModelParams
@@ -76,10 +77,24 @@ class OnlineRun:
     rollout: Rollout
     aggregate: Aggregate
     seed: int
-    run: RunFolder
+    inputs: Any
+    cache: Path
 
-    def iteration_dir(self, iteration: int) -> Path:
-        return self.run.path / f"iteration-{iteration}"
+    @cached_property
+    def run(self) -> RunFolder:
+        settings = {
+            "policy": self.params.model_dump(),
+            "reward": self.reward_params.model_dump(),
+            "backbone": fingerprint(backbone_of(self.reward_params, self.base)),
+            "inputs": self.inputs,
+            "seed": self.seed,
+        }
+        start = fingerprint(self.policy_dir) + fingerprint(self.reward_model_dir)
+        return RunFolder(STAGE, run_key(start, fingerprint(self.base), settings), self.cache)
+
+    @property
+    def played(self) -> PlayedGames:
+        return PlayedGames(self.run.path)
 
     @property
     def state_file(self) -> Path:
@@ -124,8 +139,7 @@ def train_online(
     mean_reward, mean_score, loss, policy_version); nothing else is written outside the cache.
 
     Args:
-        rollout: plays `params.online.games` games with the adapter that it is given, which is
-            never older than the last update.
+        rollout: plays `params.online.games` games with the newest adapter.
         aggregate: credits games anew for the refresh of the reward model.
         inputs: JSON-able; everything else that decides how games come out and are credited.
         policy_dir: the offline policy as `train_policy` leaves it.
@@ -136,37 +150,23 @@ def train_online(
     Raises:
         AriaError: the policy is not a LoRA adapter, several processes, or training fails.
     """
+    _check(params)
+    folders = Path(policy_dir), Path(reward_model_dir)
+    task = OnlineRun(params, reward_params, base, *folders, rollout, aggregate, seed, inputs, cache)
+    with training_errors("policy"):
+        if not task.run.result.is_dir():
+            _loop(task, progress)
+            _finish(task)
+        return deliver(task.run, out_dir)
+
+
+def _check(params: PolicyParams) -> None:
     if world()[0] > 1:
         raise AriaError(
             "online training plays games in one process: start it without accelerate launch"
         )
     if params.lora is None:
         raise AriaError("policy.online needs policy.lora: rollouts reload an adapter, not a model")
-    settings = {
-        "policy": params.model_dump(),
-        "reward": reward_params.model_dump(),
-        "backbone": fingerprint(backbone_of(reward_params, base)),
-        "inputs": inputs,
-        "seed": seed,
-    }
-    start = fingerprint(policy_dir) + fingerprint(reward_model_dir)
-    key = run_key(start, fingerprint(base), settings)
-    task = OnlineRun(
-        params=params,
-        reward_params=reward_params,
-        base=base,
-        policy_dir=Path(policy_dir),
-        reward_model_dir=Path(reward_model_dir),
-        rollout=rollout,
-        aggregate=aggregate,
-        seed=seed,
-        run=RunFolder(STAGE, key, cache),
-    )
-    with training_errors("policy"):
-        if not task.run.result.is_dir():
-            _loop(task, progress)
-            _finish(task)
-        return deliver(task.run, out_dir)
 
 
 def _loop(task: OnlineRun, progress: Progress | None) -> None:
@@ -184,15 +184,15 @@ def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
     iteration = state["iteration"]
     version = f"{iteration}:{fingerprint(state['policy'])[:12]}"
     _play(task, iteration, Path(state["policy"]), version)
-    frames = _replay(task, iteration, task.params.online.replay)
+    frames = task.played.last(iteration, task.params.online.replay)
     scored = _score(task, frames, Path(state["reward_model"]))
     data = _training_data(task, scored)
     steps, loss, checkpoint = _update(task, state, data)
-    newest = _replay(task, iteration, 1)
+    newest = task.played.last(iteration, 1)
     row = {
         "iteration": iteration,
         "games": sum(game.turns["episode_id"].nunique() for game in newest),
-        "mean_reward": _mean_reward(newest),
+        "mean_reward": mean_reward(newest),
         "mean_score": float(pd.concat([g.rewards for g in scored])["reward"].mean()),
         "loss": loss,
         "policy_version": version,
@@ -208,39 +208,13 @@ def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
 
 def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> None:
     """Play the iteration's games and keep them, unless this very policy already did."""
-    folder = task.iteration_dir(iteration)
-    mark = folder / "played.json"
-    if mark.is_file() and read_json(mark) == version:
+    if task.played.holds(iteration, version):
         return
     played = task.rollout(policy, iteration, task.seed + 1_000_003 * (iteration + 1))
     episodes = without_broken_off(played)
     if not episodes:
         raise AriaError(f"online iteration {iteration}: no game was finished: see the players")
-    for episode in episodes:
-        episode.episode_id = f"{iteration}/{episode.episode_id}"
-        episode.info["policy_version"] = version
-    write_parquet(folder / "episodes.parquet", episodes_table(episodes))
-    write_parquet(folder / "turns.parquet", turns_table(episodes))
-    write_json(mark, version)
-
-
-def _replay(task: OnlineRun, iteration: int, count: int) -> list[GameFrames]:
-    """The games of the last `count` iterations, one set of tables per game."""
-    first = max(0, iteration - count + 1)
-    folders = [task.iteration_dir(i) for i in range(first, iteration + 1)]
-    turns, episodes = (
-        pd.concat([read_parquet(folder / f"{name}.parquet") for folder in folders])
-        for name in ("turns", "episodes")
-    )
-    return [
-        GameFrames(
-            game=str(game),
-            turns=rows.reset_index(drop=True),
-            episodes=episodes[episodes["game"] == game].reset_index(drop=True),
-            rewards=pd.DataFrame(),
-        )
-        for game, rows in turns.groupby("game", sort=True)
-    ]
+    task.played.keep(iteration, version, episodes)
 
 
 def _score(task: OnlineRun, frames: Sequence[GameFrames], reward_model: Path) -> list[GameFrames]:
@@ -349,7 +323,9 @@ def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
     online = task.params.online
     before, after = iteration * online.updates, (iteration + 1) * online.updates
     due = before // online.refresh_every != after // online.refresh_every
-    newest = _for_refresh(task, iteration) if due and online.scorer == IN_PROCESS else []
+    if not due or online.scorer != IN_PROCESS:
+        return current
+    newest = task.played.since(iteration, -(-online.refresh_every // online.updates))
     if not newest:
         return current
     rewards = task.aggregate({game.game: game.turns for game in newest})
@@ -364,28 +340,6 @@ def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
         cache=task.run.path,
     )
     return folder
-
-
-def _for_refresh(task: OnlineRun, iteration: int) -> list[GameFrames]:
-    """The games since the last refresh, and earlier ones until there are two of each game.
-
-    A single episode cannot be held out: a game that has no more is left out.
-    """
-    online = task.params.online
-    since = -(-online.refresh_every // online.updates)
-    for count in range(min(since, iteration + 1), iteration + 2):
-        newest = _replay(task, iteration, count)
-        enough = [game for game in newest if game.turns["episode_id"].nunique() > 1]
-        if len(enough) == len(newest):
-            break
-    return enough
-
-
-def _mean_reward(frames: Sequence[GameFrames]) -> float:
-    """Mean final reward over acting roles and games."""
-    turns = pd.concat([game.turns for game in frames])
-    finals = turns[turns["is_action"]].groupby(["episode_id", "role"])["reward"].first()
-    return float(finals.mean())
 
 
 def _finish(task: OnlineRun) -> None:

@@ -194,6 +194,21 @@ def train_reward_model(
     Raises:
         AriaError: too few episodes, a NaN, a full disk, out of memory.
     """
+    task = _task(params, frames, base, seed, start)
+    run = RunFolder(STAGE, task.key(), cache)
+    with training_errors(STAGE):
+        if not run.result.is_dir():
+            _train(task, run, progress)
+        return deliver(run, out_dir)
+
+
+def _task(
+    params: RewardModelParams,
+    frames: Sequence[GameFrames],
+    base: ModelSource,
+    seed: int,
+    start: Path | None,
+) -> RewardRun:
     backbone = backbone_of(params, base)
     tokenizer = load_tokenizer(backbone)
     targets, sizes = credits_of(frames)
@@ -204,7 +219,7 @@ def train_reward_model(
     )
     if not train or not held:
         raise AriaError("reward_model has no action with a credit: run the aggregate stage again")
-    task = RewardRun(
+    return RewardRun(
         params=params,
         backbone=backbone,
         seed=seed,
@@ -215,11 +230,6 @@ def train_reward_model(
         weights=_action_weights(params, sizes, train),
         start=base.named(start) if start else None,
     )
-    run = RunFolder(STAGE, task.key(), cache)
-    with training_errors(STAGE):
-        if not run.result.is_dir():
-            _train(task, run, progress)
-        return deliver(run, out_dir)
 
 
 def _values(data: Sequence[Paired]) -> np.ndarray:
