@@ -6,6 +6,7 @@ import numpy as np
 from scipy.cluster import hierarchy
 
 from aria_dvc.intentions.cuts import NestedLabels, cut_all
+from aria_dvc.intentions.log import Log
 
 KINDS = ("separated", "overlapping", "structureless")
 
@@ -69,9 +70,20 @@ def dialogues(episodes: int, length: int, codes: int, seed: int = 0) -> dict[str
     }
 
 
-def log_arrays(data: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    names = ("episode", "position", "role", "is_action", "returns")
-    return tuple(data[name] for name in names)
+def log_of(data: dict[str, np.ndarray], known: bool = False) -> Log:
+    """A log without texts; `known`: utterances of one finest label are equal."""
+    n = len(data["episode"])
+    vectors = data["finest"][:, None].astype(np.float32) if known else np.zeros((n, 0), np.float32)
+    episode = np.cumsum(np.diff(data["episode"], prepend=data["episode"][:1]) != 0)
+    columns = (data["role"].astype(str), data["is_action"], np.full(n, "", object), vectors)
+    return Log(episode, *columns, np.zeros(n, np.int64), data["returns"])
+
+
+def reordered(data: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """The same episodes in another order."""
+    rank = np.random.default_rng(seed).permutation(data["episode"].max() + 1)
+    order = np.lexsort((data["position"], rank[data["episode"]]))
+    return {name: a[order] if name != "table" else a for name, a in data.items()}
 
 
 def nested_of(data: dict[str, np.ndarray]) -> NestedLabels:

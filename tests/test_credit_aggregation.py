@@ -1,26 +1,22 @@
 """From tables to credit: the paper's numbers on a dialogue that can be done by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from aria_dvc.credit.aggregation import choose_k, chosen_labels, credit_table
+from aria_dvc.credit.chain import choose_k, chosen_labels, credit, credited
+from aria_dvc.credit.settings import Aggregate, CreditSettings, SelectK
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
-from aria_dvc.intentions.space import (
-    build_space,
-    clustered_rows,
-    distinct_points,
-    labels_table,
-    read_labels,
-)
-from aria_dvc.params import AggregateParams, ClusterParams, SelectKParams
+from aria_dvc.intentions.log import Log
+from aria_dvc.intentions.space import find_intentions, labels_table, read_cuts
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.tables import turns_table
 
-CLUSTER = ClusterParams(k_max=100, linkage="ward", exact_limit=10_000)
-SELECT = SelectKParams(method="silhouette", per_role=False, eps=0.01, tau=10)
-ARIA = AggregateParams(method="aria", gamma=0.5, folds=2)
+SELECT = SelectK()
+ARIA = Aggregate(method="aria", gamma=0.5, folds=2)
 POINTS = {
     "a": [0.0, 0.0],
     "a'": [0.1, 0.0],
@@ -45,14 +41,18 @@ def log(*dialogues: tuple[str, float]) -> tuple[pd.DataFrame, np.ndarray]:
     return turns, np.array([POINTS[text] for text in turns["text"]], np.float32)
 
 
-def run(turns, vectors, k, game="twenty_questions", select=SELECT, aggregate=ARIA):
-    tree, nested = build_space(turns, vectors, game, CLUSTER)
-    distinct = distinct_points(tree[:, 2])
-    selection, curve = choose_k(
-        turns, vectors, nested, distinct, game, select, aggregate, k=k, seed=0
-    )
-    labels = chosen_labels(turns, nested, selection)
-    return *credit_table(turns, vectors, labels, aggregate, seed=0), selection, curve
+def run(turns, vectors, k, select=SELECT, aggregate=ARIA):
+    settings = CreditSettings(k or "auto", select_k=select, aggregate=aggregate)
+    log = Log.of(turns, vectors, aggregate.gamma)
+    space = find_intentions(log, settings.cluster)
+    selection, curve = choose_k(log, space, settings)
+    labels = chosen_labels(log, space.cuts, selection)
+    return *credit(log.with_labels(labels), settings), selection, curve
+
+
+def cuts_of(turns, vectors):
+    log = Log.of(turns, vectors)
+    return log, find_intentions(log, CreditSettings().cluster).cuts
 
 
 def test_credit_by_hand():
@@ -69,10 +69,10 @@ def test_credit_by_hand():
 
 def test_answers_have_fixed_labels_at_every_k():
     turns, vectors = log(("a b", 1.0), ("a' b'", 0.0))
-    _, nested = build_space(turns, vectors, "twenty_questions", CLUSTER)
-    answers = nested.labels[~clustered_rows(turns, "twenty_questions")]
+    made, nested = cuts_of(turns, vectors)
+    answers = nested.labels[~made.clustered]
     assert (answers == answers[0, 0]).all()
-    questions = nested.labels[clustered_rows(turns, "twenty_questions")]
+    questions = nested.labels[made.clustered]
     assert not set(np.unique(questions)) & set(np.unique(answers))
     assert nested.ks.tolist() == [2, 3, 4], "four distinct questions cap k"
 
@@ -116,8 +116,8 @@ def test_per_role_has_a_k_for_each():
     ]
     turns = turns_table(episodes)
     vectors = np.array([POINTS[text] for text in turns["text"]], np.float32)
-    select = SELECT.model_copy(update={"per_role": True})
-    *_, selection, curve = run(turns, vectors, None, "bargaining", select)
+    select = SelectK(per_role=True)
+    *_, selection, curve = run(turns, vectors, None, select)
     assert set(selection["per_role"]) == {"alice", "bob"}
     assert set(curve["role"]) == {"all", "alice", "bob"}
     r2 = curve.dropna(subset="r2").groupby("role")["r2"].first()
@@ -144,7 +144,7 @@ def test_degenerate_logs_have_a_credit(dialogues):
 
 def test_one_episode_has_no_cross_validated_k():
     turns, vectors = log(("a b", 1.0))
-    select = SELECT.model_copy(update={"method": "cross_validated"})
+    select = SelectK("cross_validated")
     with pytest.raises(AriaError, match="at least 2 episodes"):
         run(turns, vectors, None, select=select)
 
@@ -158,9 +158,9 @@ def test_equal_rewards_have_no_variance_ratio():
 
 def test_labels_survive_the_file(tmp_path):
     turns, vectors = log(("a b", 1.0), ("a' b'", 0.0), ("b a", 1.0))
-    _, nested = build_space(turns, vectors, "twenty_questions", CLUSTER)
+    _, nested = cuts_of(turns, vectors)
     write_parquet(tmp_path / "labels.parquet", labels_table(turns, nested))
-    back = read_labels(tmp_path / "labels.parquet")
+    back = read_cuts(tmp_path / "labels.parquet")
     assert np.array_equal(back.labels, nested.labels)
     assert np.array_equal(back.ks, nested.ks)
 
@@ -169,7 +169,36 @@ def test_labels_survive_the_file(tmp_path):
 def test_every_method_gives_every_action_a_credit(method):
     played = ["a b", "a' b'", "b a", "b a'"] * 5
     turns, vectors = log(*((questions, float(i % 2)) for i, questions in enumerate(played)))
-    aggregate = ARIA.model_copy(update={"method": method})
+    aggregate = replace(ARIA, method=method)
     rewards, quality, *_ = run(turns, vectors, None, aggregate=aggregate)
     assert np.isfinite(rewards["reward"]).all()
     assert quality["method"] == method
+
+
+def test_the_three_steps_in_a_row_are_the_chain():
+    turns, vectors = log(("a b", 1.0), ("a' b'", 0.0), ("b a", 1.0))
+    rewards, quality, *_ = run(turns, vectors, 2)
+    settings = CreditSettings(2, aggregate=ARIA)
+    both = credited(Log.of(turns, vectors, ARIA.gamma), settings)
+    pd.testing.assert_frame_equal(both[0], rewards)
+    assert both[1] == quality
+
+
+def test_rows_out_of_order_are_refused():
+    turns, vectors = log(("a b", 1.0), ("a b", 0.0))
+    for order in ([1, 0, 2, 3, 4, 5, 6, 7], [0, 4, 1, 2, 3, 5, 6, 7], [0, 0, 2, 3, 4, 5, 6, 7]):
+        with pytest.raises(AriaError, match="sort by episode, position"):
+            Log.of(turns.iloc[order], vectors)
+    with pytest.raises(AriaError, match="8 turns but 7 embeddings"):
+        Log.of(turns, vectors[:-1])
+
+
+def test_views_outlive_a_change_of_labels_alone():
+    turns, vectors = log(("a b", 1.0), ("a b", 0.0))
+    first = Log.of(turns, vectors)
+    turn = first.turn
+    assert first.with_labels(np.arange(8)).turn is turn
+    some = first.with_labels(np.arange(8)).where(np.arange(8) >= 4)
+    assert some.turn.tolist() == [1, 1, 2, 2]
+    assert some.labels.tolist() == [4, 5, 6, 7]
+    assert some.action_frame()["episode_id"].tolist() == ["e1", "e1"]

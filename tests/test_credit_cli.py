@@ -1,4 +1,4 @@
-"""`python -m aria_dvc credit` on tiny logs, end to end."""
+"""`aria credit` on tiny logs, end to end."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from aria_dvc.__main__ import main
-from aria_dvc.credit.cli import read_dialogues
 from aria_dvc.credit.labelling import nearest_cluster, unseen_labels
+from aria_dvc.credit.logs import read_logs
 from aria_dvc.credit.methods.registry import method_names
+from aria_dvc.intentions.log import Log
 
 TOPICS = ["the weather", "the price", "the colour"]
 
@@ -152,7 +153,7 @@ def test_a_single_episode_has_a_credit(tmp_path, method):
 
 def test_vectors_of_a_log_are_scaled_and_give_way_to_a_named_model(tmp_path, monkeypatch):
     log, asked = write_log(tmp_path / "log.jsonl", 5, seed=3), []
-    vectors = read_dialogues([log], need_rewards=True).vectors
+    vectors = read_logs([log], 0.95).vectors
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
     def embed(texts, source):
@@ -165,11 +166,11 @@ def test_vectors_of_a_log_are_scaled_and_give_way_to_a_named_model(tmp_path, mon
     assert asked == ["mine"]
 
 
-def test_a_k_that_is_too_large_is_capped_aloud(tmp_path, capsys):
+def test_a_k_that_is_too_large_is_capped_aloud(tmp_path, caplog):
     said = [{"role": "buyer", "content": c, "embedding": [1, i]} for i, c in enumerate("abc")]
     log = rewritten(write_log(tmp_path / "log.jsonl", 3, seed=3), messages=said)
     assert run(log, "--out", tmp_path / "out.parquet", "--k", 90) == 0
-    assert "more than its 3 distinct utterances; k = 3 is used" in capsys.readouterr().err
+    assert "more than its 3 distinct utterances; k = 3 is used" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -215,24 +216,25 @@ def test_the_nearest_mean_decides_the_label():
     assert nearest_cluster(vectors, np.array([7, 7, 3, 3]), new).tolist() == [7, 3, 3]
 
 
+def log_of(texts, vectors, labels, game="dialogue", answered=False) -> Log:
+    """One labelled episode; every second utterance is an answer, or none is."""
+    n = len(texts)
+    is_action = np.arange(n) % 2 == 0 if answered else np.ones(n, bool)
+    role = np.where(is_action, "agent", "oracle")
+    text = np.array(texts, dtype=object)
+    points = np.array(vectors, np.float32)
+    return Log(np.zeros(n, int), role, is_action, text, points, np.array(labels), np.ones(n), game)
+
+
 def test_what_was_clustered_keeps_its_label_though_another_mean_is_nearer():
-    turns = pd.DataFrame({"text": ["a", "b", "c"], "is_action": True})
-    vectors = np.array([[0.0], [6], [7]], np.float32)
-    labels = unseen_labels(
-        turns, vectors, np.array([0, 0, 1]), turns[:2], np.array([[6.0], [6.1]], np.float32), "x"
-    )
+    known = log_of("abc", [[0.0], [6], [7]], [0, 0, 1])
+    labels = unseen_labels(known, log_of("ab", [[6.0], [6.1]], [0, 0]))
     assert labels.tolist() == [0, 1]
 
 
 def test_answers_with_fixed_labels_get_the_label_of_their_kind():
-    def turns(*texts: str) -> pd.DataFrame:
-        return pd.DataFrame({"text": texts, "is_action": [n % 2 == 0 for n in range(len(texts))]})
-
-    known = turns("Is it big?", "Yes.", "Is it red?", "No.")
-    vectors = np.array([[0.0], [5], [1], [5]], np.float32)
-    new = turns("Is it large?", "no, never", "Is it pink?", "It depends.")
-    new_vectors = np.array([[0.1], [0], [0.9], [0]], np.float32)
-    labels = unseen_labels(
-        known, vectors, np.array([0, 100, 1, 101]), new, new_vectors, "twenty_questions"
-    )
-    assert labels.tolist() == [0, 101, 1, -1]
+    asked = ("Is it big?", "Yes.", "Is it red?", "No.")
+    known = log_of(asked, [[0.0], [5], [1], [5]], [0, 100, 1, 101], "twenty_questions", True)
+    texts = ("Is it large?", "no, never", "Is it pink?", "It depends.")
+    new = log_of(texts, [[0.1], [0], [0.9], [0]], [0] * 4, "twenty_questions", True)
+    assert unseen_labels(known, new).tolist() == [0, 101, 1, -1]

@@ -11,10 +11,10 @@ from tests.credit_dialogues import dialogues
 from aria_dvc.credit.leakage import LeakageError, assert_no_leakage
 from aria_dvc.credit.methods.aria import AriaCredit
 from aria_dvc.credit.methods.base import episode_folds, fit_credit, out_of_fold
-from aria_dvc.intentions.log import Log
 from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
 from aria_dvc.errors import AriaError
+from aria_dvc.intentions.log import Log
 
 
 def test_turn_and_position_count_within_the_episode():

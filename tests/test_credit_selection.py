@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.intention_data import dialogues, log_arrays, nested_of
+from tests.intention_data import dialogues, log_of, nested_of
 
-from aria_dvc.credit.cells import make_log
 from aria_dvc.credit.curves import cell_curves
 from aria_dvc.credit.selection import (
     curve_frame,
@@ -19,7 +18,7 @@ from aria_dvc.intentions.indices import Indices
 @pytest.fixture
 def curve():
     data = dialogues(60, 6, 9, 2)
-    cells = cell_curves(make_log(*log_arrays(data)), nested_of(data))
+    cells = cell_curves(log_of(data), nested_of(data))
     values = np.array([0.1, 0.4, 0.4, 0.2, np.nan, 0.0, 0.0, 0.0])
     indices = Indices(cells.ks, values, values[::-1], 1 - values, values)
     return curve_frame(indices, cells)
@@ -99,7 +98,7 @@ def test_split_score_falls_back_to_the_largest_k(curve):
 def test_per_role_columns_and_labels():
     data = dialogues(60, 6, 9, 2)
     nested = nested_of(data)
-    cells = cell_curves(make_log(*log_arrays(data)), nested)
+    cells = cell_curves(log_of(data), nested)
     unknown = np.full(cells.ks.size, np.nan)
     frame = curve_frame(Indices(cells.ks, unknown, unknown, unknown, unknown), cells, role=1)
     np.testing.assert_array_equal(frame["cells"], cells.cells[:, 2])
@@ -110,7 +109,7 @@ def test_per_role_columns_and_labels():
 
 def test_curves_over_different_k_are_refused(curve):
     data = dialogues(10, 3, 4, 0)
-    cells = cell_curves(make_log(*log_arrays(data)), nested_of(data))
+    cells = cell_curves(log_of(data), nested_of(data))
     values = np.zeros(2)
     with pytest.raises(AriaError, match="same k"):
         curve_frame(Indices(np.array([2, 3]), values, values, values, values), cells)

@@ -1,3 +1,61 @@
 """ARIA as a data-versioned pipeline: intentions, aggregated rewards and policies with DVC."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+# Importing anything below `aria_dvc.credit` binds that package to the name `credit`, once. It
+# happens here, before the function takes the name for good; the package is reached by imports.
+from aria_dvc.credit.settings import Aggregate, CreditSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.api import AnyLog
+
+__all__ = ["__version__", "credit"]
 __version__ = "0.1.0"
+
+
+def credit(  # type: ignore[no-redef]
+    log: AnyLog,
+    *,
+    method: str = "regression",
+    k: int | None = None,
+    gamma: float = Aggregate.gamma,
+    folds: int = Aggregate.folds,
+    seed: int = CreditSettings.seed,
+    score: AnyLog | None = None,
+    embed: str | None = None,
+    game: str | None = None,
+) -> pd.DataFrame:
+    """What every action of a log of finished dialogues was worth (paper sec. 3.3).
+
+        import aria_dvc
+        credit = aria_dvc.credit("games.json")
+
+    Args:
+        log: a path or several, a list of episodes (`[{"messages": [{"role": .., "content": ..}],
+            "rewards": {role: R}}, ...]` or any other layout of a log file), or a frame of one row
+            an utterance: episode_id, role, text, reward (its role's final reward, in all of the
+            role's rows; null for a role that does not act) and, if known, position, embedding.
+        method: aria (the paper's), shrinkage, kernel, regression, prefix, turn_index or constant.
+        k: number of intentions for aria and shrinkage; None for that of the best silhouette.
+        gamma: discount per own turn. folds: episodes are held out in so many parts; seed deals.
+        score: credit the actions of this log instead, without looking at its outcomes.
+        embed: embedding model; None for the log's own embeddings, else the packaged model.
+        game: what the log is of; None for what it says.
+
+    Returns:
+        One row an action: episode_id, position, role, return (discounted), reward (the credit;
+        out of fold where the method is not defined in sample).
+
+    Raises:
+        AriaError: one line with what, where and the remedy.
+    """
+    from aria_dvc.api import credited_log
+
+    settings = CreditSettings(
+        "auto" if k is None else k, seed, aggregate=Aggregate(method, gamma, folds)
+    )
+    return credited_log(log, settings, score, embed, game)

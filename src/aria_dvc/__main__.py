@@ -1,22 +1,23 @@
-"""Commands beside the pipeline: `python -m aria_dvc credit | serve-reward-model`."""
+"""The command `aria`: what is of use beside the pipeline, which `dvc repro` runs."""
 
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 
+from aria_dvc import __version__
 from aria_dvc.credit.cli import add_credit_parser
 from aria_dvc.errors import AriaError
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; an AriaError is one line on standard error and exit status 1."""
-    parser = argparse.ArgumentParser(prog="python -m aria_dvc", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    add_credit_parser(commands)
-    _add_scorer(commands)
-    options = parser.parse_args(argv)
+    options = make_parser().parse_args(argv)
+    logging.basicConfig(format="%(message)s")
     try:
         options.run(options)
     except AriaError as error:
@@ -25,10 +26,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the command and of everything below it."""
+    parser = argparse.ArgumentParser(prog="aria", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"aria {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_credit_parser(commands)
+    _add_scorer(commands)
+    _add_completion(commands)
+    return parser
+
+
 def _add_scorer(commands: argparse._SubParsersAction) -> None:
     from aria_dvc.learning.scorer_server import add_scorer_parser
 
     add_scorer_parser(commands)
+
+
+def _add_completion(commands: argparse._SubParsersAction) -> None:
+    text = "print a script that completes this command, e.g. for eval in ~/.bashrc"
+    parser = commands.add_parser("completion", help=text, description=text)
+    parser.add_argument("shell", choices=SHELLS)
+    parser.set_defaults(run=_print_completion)
+
+
+def _print_completion(options: argparse.Namespace) -> None:
+    import shtab
+
+    print(shtab.complete(make_parser(), shell=options.shell))
 
 
 if __name__ == "__main__":

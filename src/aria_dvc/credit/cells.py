@@ -76,15 +76,20 @@ def cell_means(
     weight: (m,) 0 for values that do not count, 1 for others; None counts all.
     strength: so many values equal to the `prior` ((count,) or one number) are added to each cell.
     """
-    if values.dtype.kind == "i":
-        sums = np.zeros(count, np.int64)
-        np.add.at(sums, cell, values)
-    else:
-        sums = np.bincount(cell, values if weight is None else weight * values, count)
+    sums = _sums(cell, values if weight is None else weight * values, count)
     sizes = np.bincount(cell, weight, count) + strength
     if strength:
         sums = sums + strength * prior
     return np.where(sizes == 0, prior, sums / np.where(sizes == 0, 1, sizes))
+
+
+def _sums(cell: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """(count,) sums: exact int64 of integers, else float64 in the order given."""
+    if values.dtype.kind != "i":
+        return np.bincount(cell, values, count)
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, cell, values)
+    return sums
 
 
 def history_nodes(episode: np.ndarray, place: np.ndarray, labels: np.ndarray) -> np.ndarray:

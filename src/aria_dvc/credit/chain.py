@@ -96,10 +96,11 @@ def _held_out_r2(
 
 
 def _choice(curve: pd.DataFrame, distinct: int, params: AnySettings) -> dict[str, Any]:
-    select = params.select_k
-    k = None if params.k == "auto" else params.k
-    options = {"method": select.method, "eps": select.eps, "tau": select.tau}
-    record = select_k(curve, distinct=distinct, k=k, **options).record()
+    select, k = params.select_k, None if params.k == "auto" else params.k
+    found = select_k(
+        curve, method=select.method, distinct=distinct, eps=select.eps, tau=select.tau, k=k
+    )
+    record = found.record()
     return {"selected_k": record.pop("k"), **record}
 
 

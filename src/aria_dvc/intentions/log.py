@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -160,7 +160,7 @@ class Log:
         """The rows selected by an (n,) mask; episodes are numbered afresh."""
         kept, episode = np.unique(self.episode[rows], return_inverse=True)
         ids = None if self.episode_ids is None else self.episode_ids[kept]
-        columns = {name: getattr(self, name)[rows] for name in _ROWS}
+        columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
         return replace(self, episode=episode, episode_ids=ids, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
@@ -176,7 +176,7 @@ class Log:
         """The same log with other (n,) returns."""
         return self._with(returns=returns)
 
-    def _with(self, **columns: np.ndarray) -> Log:
+    def _with(self, **columns: Any) -> Log:
         """Other labels or returns, on which no kept view depends."""
         other = replace(self, **columns)
         own = {field.name for field in fields(self)}
@@ -206,7 +206,7 @@ def joined(logs: Sequence[Log]) -> Log:
     """The episodes of several logs, one after the other, under the first one's game; no names."""
     starts = np.cumsum([0, *(log.episodes for log in logs)])
     episode = np.concatenate([log.episode + s for log, s in zip(logs, starts, strict=False)])
-    columns = {name: np.concatenate([getattr(log, name) for log in logs]) for name in _ROWS}
+    columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
     return replace(logs[0], episode=episode, episode_ids=None, **columns)
 
 

@@ -34,20 +34,19 @@ class ClusterSettings(Protocol):
 
 @dataclass(frozen=True)
 class Space:
-    """heights: (m - 1,) float64 of the merges of the m clustered utterances.
+    """The merges of the m clustered utterances, and the labels of all n.
 
-    cuts: labels of all n utterances at every k from 2 to min(cluster.k_max, distinct utterances).
-    tree: (m - 1, 4) float64 in SciPy's layout; None where the space was read for its cuts alone.
+    tree: (m - 1, 4) float64 in SciPy's layout.
+    cuts: labels at every k from 2 to min(cluster.k_max, distinct utterances).
     """
 
-    heights: np.ndarray
+    tree: np.ndarray
     cuts: NestedLabels
-    tree: np.ndarray | None = None
 
     @property
     def distinct(self) -> int:
         """Number of distinct clustered utterances: beyond it no cluster can split."""
-        return int(np.count_nonzero(self.heights > 0)) + 1
+        return int(np.count_nonzero(self.tree[:, 2] > 0)) + 1
 
 
 def find_intentions(log: Log, settings: ClusterSettings) -> Space:
@@ -65,7 +64,7 @@ def find_intentions(log: Log, settings: ClusterSettings) -> Space:
         kinds = np.zeros(len(log), np.int64)
         kinds[~rows] = log.answers
         cuts = with_fixed_answers(cuts, rows, kinds)
-    return Space(tree[:, 2], cuts, tree)
+    return Space(tree, cuts)
 
 
 def labels_table(turns: pd.DataFrame, cuts: NestedLabels) -> pa.Table:
@@ -107,8 +106,9 @@ def read_cuts(labels: str | Path) -> NestedLabels:
 
 
 def read_space(labels: str | Path, tree: str | Path) -> Space:
-    """The cuts in a labels file, and the heights in its tree file."""
+    """What `labels_table` and `tree_table` wrote into files."""
     import pyarrow.parquet as pq
 
-    heights = pq.read_table(tree, columns=["height"])["height"].to_numpy()
-    return Space(heights, read_cuts(labels))
+    columns = pq.read_table(tree).itercolumns()
+    merges = [column.to_numpy().astype(np.float64) for column in columns]
+    return Space(np.column_stack(merges), read_cuts(labels))

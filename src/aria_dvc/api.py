@@ -1,0 +1,109 @@
+"""What `aria_dvc.credit` does: a log of any shape in, the credit of its actions out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from aria_dvc.credit.logs import credit_of, log_of_entries, read_logs
+from aria_dvc.credit.settings import CreditSettings
+from aria_dvc.errors import AriaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.intentions.log import Log
+
+    Episodes: TypeAlias = Sequence[Mapping[str, Any]]
+    AnyLog: TypeAlias = pd.DataFrame | str | Path | Sequence[str | Path] | Episodes
+
+NEEDED = ("episode_id", "role", "text")
+
+
+def credited_log(
+    log: AnyLog,
+    settings: CreditSettings,
+    score: AnyLog | None = None,
+    embed: str | None = None,
+    game: str | None = None,
+) -> pd.DataFrame:
+    """See `aria_dvc.credit`."""
+    options = {"gamma": settings.aggregate.gamma, "game": game, "own_vectors": embed is None}
+    fitted, positions = _read(log, True, options)
+    if score is None:
+        frame, fitted = credit_of(fitted, settings, None, embed)
+        return frame if positions is None else frame.assign(position=positions[fitted.actions])
+    scored, positions = _read(score, False, options)
+    frame, _ = credit_of(fitted, settings, scored, embed)
+    if positions is None:
+        return frame
+    return frame.assign(position=positions[np.isin(scored.role, frame["role"].unique())])
+
+
+def _read(
+    log: AnyLog, need_rewards: bool, options: dict[str, Any]
+) -> tuple[Log, np.ndarray | None]:
+    """The log, and the (n,) positions that a frame names its utterances by."""
+    import pandas as pd
+
+    if isinstance(log, str | Path):
+        return read_logs([log], need_rewards=need_rewards, **options), None
+    if isinstance(log, pd.DataFrame):
+        rows = _in_order(log, need_rewards)
+        entries = list(_entries(rows, need_rewards))
+        positions = rows["position"].to_numpy() if "position" in rows else None
+        return log_of_entries(entries, need_rewards=need_rewards, **options), positions
+    if log and all(isinstance(part, str | Path) for part in log):
+        paths = cast("Sequence[str | Path]", log)
+        return read_logs(paths, need_rewards=need_rewards, **options), None
+    entries = cast("list[dict[str, Any]]", log)
+    return log_of_entries(entries, need_rewards=need_rewards, **options), None
+
+
+def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
+    """The rows with an episode's together, by position if there is one.
+
+    Raises AriaError for a missing column.
+    """
+    needed = (*NEEDED, "reward") if need_rewards else NEEDED
+    missing = [name for name in needed if name not in frame.columns]
+    if missing:
+        raise AriaError(
+            f"log: no column {', '.join(missing)}: a frame needs {', '.join(needed)}; "
+            "position and embedding are optional"
+        )
+    episode = frame["episode_id"].factorize()[0]
+    keys = [frame["position"].to_numpy(), episode] if "position" in frame else [episode]
+    return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
+
+
+def _entries(rows: pd.DataFrame, need_rewards: bool) -> Iterator[dict[str, Any]]:
+    """One entry of the `messages` layout an episode."""
+    given = {"role": "role", "text": "content", "embedding": "embedding"}
+    present = {name: key for name, key in given.items() if name in rows}
+    for episode, part in rows.groupby("episode_id", sort=False):
+        messages = part[list(present)].rename(columns=present).to_dict("records")
+        entry = {"episode_id": str(episode), "messages": messages}
+        if "game" in part:
+            entry["game"] = part["game"].iloc[0]
+        if need_rewards:
+            entry["rewards"] = _rewards(str(episode), part)
+        yield entry
+
+
+def _rewards(episode: str, part: pd.DataFrame) -> dict[str, float]:
+    """Every role's final reward; none for a role whose rows have no reward.
+
+    Raises AriaError for a role with two.
+    """
+    known = part[part["reward"].notna()][["role", "reward"]].drop_duplicates()
+    twice = known["role"][known["role"].duplicated()].tolist()
+    if twice:
+        raise AriaError(
+            f"log: episode {episode} has several rewards of {twice[0]}: the final reward of a role "
+            "is the same in all of its rows (discounting is done here)"
+        )
+    return {str(role): float(reward) for role, reward in known.itertuples(index=False)}

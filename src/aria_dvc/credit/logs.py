@@ -1,0 +1,155 @@
+"""The credit of logs without DVC, for the command line and for `aria_dvc.credit`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.settings import EMBEDDER, CreditSettings
+from aria_dvc.errors import AriaError
+from aria_dvc.intentions.log import Log
+from aria_dvc.records.readers import read_entries, read_log
+from aria_dvc.records.tables import turns_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.records.episodes import Episode
+
+COLUMNS = ["episode_id", "position", "role", "return", "reward"]
+NO_GAME = "dialogue"
+UNLIKE_VECTORS = (
+    "the logs' embeddings differ in length: embed them with one model, or anew with another"
+)
+
+
+def credit_of(
+    fitted: Log, settings: CreditSettings, scored: Log | None = None, embed: str | None = None
+) -> tuple[pd.DataFrame, Log]:
+    """Credit of the log's actions, or of the actions in `scored`, whose outcomes are not read.
+
+    embed: embedding model where the method looks at meaning and not every log has vectors.
+
+    Returns:
+        One row an action (COLUMNS), and the fitted log as the method saw it.
+
+    Raises:
+        AriaError: nothing to fit or to score, logs of two games, unlike vectors.
+    """
+    from aria_dvc.credit.chain import action_credit, labelled
+    from aria_dvc.credit.labelling import unseen_labels
+
+    method = make_method(settings.aggregate.method)
+    logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
+    if method.uses_vectors or method.uses_labels:
+        logs = _embedded(logs, embed or EMBEDDER)
+    if method.uses_labels:
+        known = labelled(logs[0], settings)
+        logs = [known, *(log.with_labels(unseen_labels(known, log)) for log in logs[1:])]
+    fitted, asked = logs[0], logs[-1]
+    credit = action_credit(asked, settings) if scored is None else method.fit(fitted).credit(asked)
+    columns = {"return": asked.targets, "reward": credit}
+    return asked.action_frame().assign(**columns)[COLUMNS], fitted
+
+
+def read_logs(
+    paths: Sequence[str | Path],
+    gamma: float,
+    need_rewards: bool = True,
+    game: str | None = None,
+    own_vectors: bool = True,
+) -> Log:
+    """One or more log files of one game; with several files ids become `file:id`.
+
+    game: what the logs are of; None for what they say.
+    own_vectors: take the vectors that the logs carry, scaled to unit length.
+
+    Raises:
+        AriaError: see `read_log`; a log given twice, several games, vectors of different lengths.
+    """
+    episodes = []
+    for path, prefix in zip(paths, _prefixes(paths), strict=True):
+        for episode in read_log(path, game, need_rewards):
+            episode.episode_id = prefix + episode.episode_id
+            episodes.append(episode)
+    return _log_of(episodes, gamma, own_vectors)
+
+
+def log_of_entries(
+    entries: Iterable[Mapping[str, Any]],
+    gamma: float,
+    need_rewards: bool = True,
+    game: str | None = None,
+    own_vectors: bool = True,
+) -> Log:
+    """Entries in memory, of any layout that a log file may have; else as `read_logs`."""
+    return _log_of(read_entries(entries, game, need_rewards), gamma, own_vectors)
+
+
+def _log_of(episodes: list[Episode], gamma: float, own_vectors: bool) -> Log:
+    from aria_dvc.intentions.embedding import unit
+
+    games = sorted({episode.game for episode in episodes})
+    if len(games) > 1:
+        raise AriaError(f"logs of several games ({', '.join(games)}): credit one game at a time")
+    carried = [u.embedding for episode in episodes for u in episode.utterances]
+    vectors = [vector for vector in carried if vector is not None]
+    if not own_vectors or len(vectors) < len(carried):
+        return Log.of(turns_table(episodes), None, gamma)
+    if len({len(vector) for vector in vectors}) > 1:
+        raise AriaError(UNLIKE_VECTORS)
+    return Log.of(turns_table(episodes), unit(np.stack(vectors)), gamma)
+
+
+def _prefixes(paths: Sequence[str | Path]) -> list[str]:
+    """What the episode ids of each log begin with: nothing, `file:`, or `path:` for equal names.
+
+    Raises:
+        AriaError: a log is given twice.
+    """
+    twice = [path for path, n in Counter(os.path.realpath(p) for p in paths).items() if n > 1]
+    if twice:
+        raise AriaError(f"{twice[0]} is given twice: name every log once")
+    if len(paths) == 1:
+        return [""]
+    names = [Path(path).name for path in paths]
+    return [f"{part}:" for part in (names if len(set(names)) == len(names) else paths)]
+
+
+def _with_actions(scored: Log, fitted: Log) -> Log:
+    """`scored` with what the fitted roles say as its actions.
+
+    Raises:
+        AriaError: the logs are of two games, or none of those roles says anything.
+    """
+    if fitted.game != scored.game and NO_GAME not in (fitted.game, scored.game):
+        raise AriaError(
+            f"fitted on {fitted.game}, to score {scored.game}: credit one game at a time"
+        )
+    acting = np.unique(fitted.role[fitted.actions])
+    is_action = np.isin(scored.role, acting)
+    if not is_action.any():
+        raise AriaError(
+            f"score: no action of {', '.join(acting)}, the fitted roles; the log has "
+            f"{', '.join(scored.role_names)}: name the roles alike"
+        )
+    return replace(scored, is_action=is_action, game=fitted.game)
+
+
+def _embedded(logs: list[Log], source: str) -> list[Log]:
+    """The logs with vectors of one model: their own if every log has some."""
+    from aria_dvc.intentions.embedding import embed_texts
+
+    widths = {log.vectors.shape[1] for log in logs}
+    if 0 in widths:
+        return [replace(log, vectors=embed_texts(log.text.tolist(), source)) for log in logs]
+    if len(widths) > 1:
+        raise AriaError(UNLIKE_VECTORS)
+    return logs

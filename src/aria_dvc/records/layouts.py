@@ -1,0 +1,242 @@
+"""The layouts of raw logs that are recognised, each turned into an episode.
+
+published_adversarial  JSON lines with `alice_actions` and `bob_actions`
+published_single       JSON lines with `actions` and `obs` (or `next_observations`)
+messages               JSON lines with `messages: [{role, content}]` and `rewards: {role: R}`
+guess_my_city          one JSON list of {conversation, done, word}
+casino                 one JSON list of CaSiNo dialogues ({chat_logs, participant_info})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aria_dvc.records.episodes import Episode, Utterance
+
+CASINO_MAX_POINTS = 36.0
+ROLE_NAMES = ("alice", "bob")
+
+
+class BadEntry(Exception):
+    """What is wrong with one entry; the caller adds where."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one layout is recognised (keys that an entry has) and turned into an episode.
+
+    read: the episode without its rewards. rewards: those of the roles that have one.
+    """
+
+    name: str
+    keys: frozenset[str]
+    game: str | None
+    read: Callable[[dict[str, Any]], Episode]
+    rewards: Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _vector(value: Any, where: str) -> np.ndarray | None:
+    """A (d,) float32 vector, or None where the log has none."""
+    if value is None:
+        return None
+    try:
+        vector = np.asarray(value, dtype=np.float32)
+    except (TypeError, ValueError):
+        vector = np.empty(0, np.float32)
+    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        raise BadEntry(f"embedding of {where} must be a list of finite numbers")
+    return vector
+
+
+def _list(entry: dict[str, Any], key: str) -> list[Any]:
+    value = entry.get(key)
+    if not isinstance(value, list):
+        raise BadEntry(f"{key} must be a list, got {type(value).__name__}")
+    return value
+
+
+def _same_length(entry: dict[str, Any], left: str, right: str) -> None:
+    if len(_list(entry, left)) != len(_list(entry, right)):
+        raise BadEntry(
+            f"{left} has {len(entry[left])} elements and {right} has {len(entry[right])}: "
+            "they must have the same length"
+        )
+
+
+def _utterances(entry: dict[str, Any], role: str, key: str, vectors: str) -> list[Utterance]:
+    texts = _list(entry, key)
+    if entry.get(vectors) is None:
+        return [Utterance(role, text) for text in texts]
+    _same_length(entry, key, vectors)
+    return [
+        Utterance(role, text, _vector(value, f"{key}[{i}]"))
+        for i, (text, value) in enumerate(zip(texts, entry[vectors], strict=True))
+    ]
+
+
+def _read_adversarial(entry: dict[str, Any]) -> Episode:
+    placed: dict[int, Utterance] = {}
+    # `bob_actions_embeddings` is spelled so in the published logs.
+    for role, vectors in (("alice", "alice_action_embeddings"), ("bob", "bob_actions_embeddings")):
+        _same_length(entry, f"{role}_actions", f"{role}_ids")
+        said = _utterances(entry, role, f"{role}_actions", vectors)
+        for position, utterance in zip(entry[f"{role}_ids"], said, strict=True):
+            if not isinstance(position, int) or position in placed:
+                raise BadEntry(f"{role}_ids: position {position!r} is not a free whole number")
+            placed[position] = utterance
+    if sorted(placed) != list(range(len(placed))):
+        raise BadEntry("alice_ids and bob_ids must together count 0, 1, 2, ... without gaps")
+    prompts = {
+        role: entry[key]
+        for role, key in (("alice", "player_1_system_prompt"), ("bob", "player_2_system_prompt"))
+        if isinstance(entry.get(key), str)
+    }
+    return Episode("", "", [placed[i] for i in sorted(placed)], {}, prompts)
+
+
+def _adversarial_rewards(entry: dict[str, Any]) -> dict[str, Any]:
+    return {r: entry[f"{r}_reward"] for r in ROLE_NAMES if entry.get(f"{r}_reward") is not None}
+
+
+def _read_single(entry: dict[str, Any]) -> Episode:
+    observed = "obs" if entry.get("obs") is not None else "next_observations"
+    actions = _utterances(entry, "agent", "actions", "action_embeddings")
+    answers = _utterances(entry, "oracle", observed, "obs_embeddings")
+    if not len(actions) - 1 <= len(answers) <= len(actions):
+        raise BadEntry(
+            f"actions has {len(actions)} elements and {observed} has {len(answers)}: "
+            "one observation follows every action (the last may have none)"
+        )
+    said = [u for pair in zip(actions, answers, strict=False) for u in pair]
+    said += actions[len(answers) :]
+    prompt = entry.get("system_prompt")
+    return Episode("", "", said, {}, {"agent": prompt} if isinstance(prompt, str) else {})
+
+
+def _single_rewards(entry: dict[str, Any]) -> dict[str, Any]:
+    """Published final rewards run from -1 (failure) to 0 (success); R runs from 0 to 1."""
+    reward = entry.get("reward")
+    if reward is None:
+        return {}
+    if not is_number(reward) or not -1 <= reward <= 0:
+        raise BadEntry(f"reward is {reward!r}: this layout has a number between -1 and 0")
+    return {"agent": float(reward) + 1.0}
+
+
+def _read_messages(entry: dict[str, Any]) -> Episode:
+    said = []
+    for index, message in enumerate(_list(entry, "messages")):
+        if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
+            raise BadEntry(f"messages[{index}] needs the keys role and content")
+        if message["role"] == "system":
+            continue
+        vector = _vector(message.get("embedding"), f"messages[{index}]")
+        said.append(Utterance(str(message["role"]), message["content"], vector))
+    prompts = entry.get("system_prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(p, str) for p in prompts.values()):
+        raise BadEntry("system_prompts must map roles to texts")
+    return Episode("", "", said, {}, prompts)
+
+
+def _message_rewards(entry: dict[str, Any]) -> dict[str, Any]:
+    rewards = entry.get("rewards") or {}
+    if not isinstance(rewards, dict):
+        raise BadEntry("rewards must map every acting role to a number")
+    rewards = {role: reward for role, reward in rewards.items() if reward is not None}
+    said = [str(message["role"]) for message in entry["messages"] if message["role"] != "system"]
+    unheard = rewards.keys() - set(said)
+    if unheard:
+        raise BadEntry(f"rewards names {', '.join(sorted(unheard))}, who says nothing")
+    return rewards
+
+
+def _read_city(entry: dict[str, Any]) -> Episode:
+    said = []
+    for index, turn in enumerate(_list(entry, "conversation")):
+        if not isinstance(turn, str):
+            raise BadEntry(f"conversation[{index}] must be a string")
+        question, mark, answer = turn.partition("?")
+        said.append(Utterance("agent", (question + mark).strip()))
+        if answer.strip():
+            said.append(Utterance("oracle", answer.strip()))
+    return Episode("", "", said, {}, {}, {"config": {"target": entry.get("word")}})
+
+
+def _city_rewards(entry: dict[str, Any]) -> dict[str, Any]:
+    done = entry.get("done")
+    if done is None:
+        return {}
+    if done not in (True, False):
+        raise BadEntry(f"done is {done!r}: true or false is needed")
+    return {"agent": float(done)}
+
+
+def _read_casino(entry: dict[str, Any]) -> Episode:
+    roles = _casino_roles(entry)
+    said = []
+    for index, line in enumerate(_list(entry, "chat_logs")):
+        role = roles.get(str(line.get("id"))) if isinstance(line, dict) else None
+        if role is None:
+            raise BadEntry(f"chat_logs[{index}] needs the id of one of the participants")
+        said.append(Utterance(role, line.get("text") or ""))
+    return Episode("", "", said, {})
+
+
+def _casino_roles(entry: dict[str, Any]) -> dict[str, str]:
+    people = entry["participant_info"]
+    if not isinstance(people, dict) or len(people) != 2:
+        raise BadEntry("participant_info must describe two people")
+    return dict(zip(sorted(people), ROLE_NAMES, strict=True))
+
+
+def _casino_rewards(entry: dict[str, Any]) -> dict[str, Any]:
+    rewards = {}
+    for person, role in _casino_roles(entry).items():
+        points = _points(entry["participant_info"][person])
+        if points is not None and not is_number(points):
+            raise BadEntry(f"points_scored of {person} is {points!r}: a number is needed")
+        if points is not None:
+            rewards[role] = points / CASINO_MAX_POINTS
+    return rewards
+
+
+def _points(person: Any) -> Any:
+    outcomes = (person.get("outcomes") or {}) if isinstance(person, dict) else None
+    if not isinstance(outcomes, dict):
+        raise BadEntry("participant_info needs outcomes: {points_scored: number} for each person")
+    return outcomes.get("points_scored")
+
+
+LAYOUTS = (
+    Layout(
+        "published_adversarial",
+        frozenset({"alice_actions", "bob_actions", "alice_ids", "bob_ids"}),
+        None,
+        _read_adversarial,
+        _adversarial_rewards,
+    ),
+    Layout("messages", frozenset({"messages"}), None, _read_messages, _message_rewards),
+    Layout(
+        "guess_my_city",
+        frozenset({"conversation", "word"}),
+        "guess_my_city",
+        _read_city,
+        _city_rewards,
+    ),
+    Layout(
+        "casino",
+        frozenset({"chat_logs", "participant_info"}),
+        "casino",
+        _read_casino,
+        _casino_rewards,
+    ),
+    Layout("published_single", frozenset({"actions"}), None, _read_single, _single_rewards),
+)
