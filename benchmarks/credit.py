@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from aria_dvc.credit.aggregation import returns_of
+
 from aria_dvc.credit.cli import Dialogues, embed_where_needed, labels_of, read_dialogues
 from aria_dvc.credit.methods.base import credit_data
-from aria_dvc.intentions.log import Log
 from aria_dvc.credit.methods.registry import make_method, method_class, method_names
 from aria_dvc.credit.quality import credit_quality, r_squared
 from aria_dvc.files import written_aside
+from aria_dvc.intentions.log import Log
 from aria_dvc.params import AggregateParams
 from aria_dvc.records.readers import read_log
 
@@ -95,9 +95,7 @@ def targets_of(path: Path, data: Log) -> np.ndarray | None:
     return np.unique(targets, return_inverse=True)[1][data.episode]
 
 
-def row(
-    name: str, data: Log, groups: np.ndarray | None, args: argparse.Namespace
-) -> list[str]:
+def row(name: str, data: Log, groups: np.ndarray | None, args: argparse.Namespace) -> list[str]:
     seeds = range(args.seed, args.seed + args.repeats)
     quality = [
         credit_quality(method_class(name), data, args.folds, seed, sample_size=seed == args.seed)

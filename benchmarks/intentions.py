@@ -187,6 +187,7 @@ def indices_against_sklearn(n: int, d: int, ks: tuple[int, ...]) -> dict[str, An
 def games(count: int, codes: int = 100, seed: int = 0) -> tuple[tuple[np.ndarray, ...], Any]:
     """Arrays of `count` games of about 16 utterances, and labels at all k from a Ward tree."""
     from aria_dvc.credit.returns import discounted_returns, own_turns
+
     from aria_dvc.intentions.cuts import NestedLabels, cut_all
 
     rng = np.random.default_rng(seed)

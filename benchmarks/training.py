@@ -29,7 +29,7 @@ from aria_dvc.learning.trainer import FitSettings, fit, make_deterministic
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import add_lora
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import Lora
+from aria_dvc.settings import Lora
 
 QUESTIONS = (
     "Is it an animal?",

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from aria_dvc.arena.published import write_log
 from tests.fake_game import CountingGame, Talker, both, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.collection import assign, collect_episodes, with_hint
 from aria_dvc.arena.journal import Journal
-from aria_dvc.arena.published import write_log
 from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError

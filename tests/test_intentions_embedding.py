@@ -10,7 +10,7 @@ import pytest
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions import embedding
 from aria_dvc.intentions.embedding import embed_texts
-from aria_dvc.params import Endpoint
+from aria_dvc.settings import Endpoint
 
 TEXTS = ["Is it a cat?", "Is it a dog?", "Is it a cat?", "Where does a very large animal live?"]
 

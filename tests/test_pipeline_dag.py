@@ -139,7 +139,7 @@ def test_dvc_plots_are_drawn_and_the_page_needs_no_network(workspace):
         assert "NaN" not in svg
     workspace.run("dvc", "plots", "show")
     page = (workspace.folder / "dvc_plots/index.html").read_text()
-    assert "src=\"http" not in page
+    assert 'src="http' not in page
     assert page.count("vegaEmbed(") >= len(drawn)
     assert (workspace.folder / "metrics/plots/pictures/evaluation.png").stat().st_size > 1000
 

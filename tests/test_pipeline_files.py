@@ -68,7 +68,9 @@ def test_outputs_are_where_the_code_writes():
 def test_artifacts_are_outputs_of_the_shipped_parameters():
     params = load_params(ROOT / "params.yaml")
     trained = {
-        str((paths.online if variant in params.online.variants else paths.policy)(variant, category))
+        str(
+            (paths.online if variant in params.online.variants else paths.policy)(variant, category)
+        )
         for variant in params.variants
         for category in params.categories
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from aria_dvc.pipeline.own_logs import watch
 
 from aria_dvc.arena.sessions import Session
 from aria_dvc.errors import AriaError
@@ -15,7 +16,6 @@ from aria_dvc.files import write_parquet
 from aria_dvc.params import load_params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import category_frames
-from aria_dvc.pipeline.own_logs import watch
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.tables import episodes_table, turns_table

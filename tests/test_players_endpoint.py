@@ -11,12 +11,12 @@ import sys
 import time
 
 import pytest
+from aria_dvc.arena.published import write_log
 from tests.fake_game import CountingGame, Talker, both, play_settings
 from tests.fault_server import FAULTS, FaultServer, serve
 
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.arena.journal import Journal
-from aria_dvc.arena.published import write_log
 from aria_dvc.errors import AriaError
 from aria_dvc.params import Endpoint, SamplingOverride
 from aria_dvc.players.base import PlayerFailure, Request
@@ -227,7 +227,7 @@ from tests.fake_game import CountingGame, both, play_settings
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.arena.journal import Journal
 from aria_dvc.arena.published import write_log
-from aria_dvc.params import Endpoint
+from aria_dvc.settings import Endpoint
 from aria_dvc.players.endpoint import EndpointPlayer
 folder, url = sys.argv[1:]
 game = CountingGame()

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-
 from aria_dvc.arena.published import write_log
+
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
 from aria_dvc.records.episodes import Episode, Utterance, without_broken_off

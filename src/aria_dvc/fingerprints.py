@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 PACKAGE = "aria_dvc"
@@ -85,7 +85,7 @@ def _data_beside(file: Path) -> Iterator[tuple[str, str]]:
             yield str(data.relative_to(SOURCE)), _digest(data.read_bytes())
 
 
-@lru_cache(maxsize=None)
+@cache
 def _tree(file: Path) -> ast.Module:
     """The syntax tree without docstrings and without what runs for type checkers alone."""
     tree = ast.parse(file.read_text("utf-8"))
@@ -107,7 +107,7 @@ def _is_silent(node: ast.AST) -> bool:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _meaning(file: Path) -> bytes:
     """The source as it runs, whatever its layout and comments."""
     return "\n".join(
@@ -119,7 +119,7 @@ def _is_future(node: ast.AST) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _imports(file: Path) -> frozenset[str]:
     """Names in our package that the file imports; they need not all be modules."""
     names: set[str] = set()
@@ -136,7 +136,9 @@ def _imports(file: Path) -> frozenset[str]:
 
 def _by_name(call: ast.Call) -> Iterable[str]:
     """All modules of the package in a call like `import_module(f"package.{name}")`."""
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    called = (
+        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    )
     if called != "import_module" or not call.args:
         return []
     name = call.args[0]

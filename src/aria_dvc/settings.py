@@ -264,9 +264,7 @@ class RewardModelParams(Block):
     max_episodes: int | None = Field(
         ge=1, description="episodes per log that are used at the most, drawn by seed; null = all"
     )
-    batch_size: int = Field(
-        ge=1, description="actions per step, by whole dialogues (paper: 64)"
-    )
+    batch_size: int = Field(ge=1, description="actions per step, by whole dialogues (paper: 64)")
     max_tokens: int = Field(ge=16, description="longest history + action (paper: 4096)")
     held_out: float = Field(
         gt=0, lt=1, description="share of episodes kept for the held-out metrics"
@@ -288,9 +286,7 @@ class PolicyParams(Block):
     advantage: Literal["return", "centred", "normalised"] = Field(
         description="return (the paper's), centred (minus the state's value) or normalised"
     )
-    kl: float = Field(
-        ge=0, description="weight of the KL divergence to the base model; 0 = none"
-    )
+    kl: float = Field(ge=0, description="weight of the KL divergence to the base model; 0 = none")
     learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")
     epochs: float = Field(gt=0, description="passes over the episodes (paper: 3)")
     max_episodes: int | None = Field(
@@ -363,7 +359,5 @@ class EvaluateParams(PlaySettings):
 
 
 class ReportParams(Block):
-    umap: bool = Field(
-        description="draw the intention map (a picture only, nothing depends on it)"
-    )
+    umap: bool = Field(description="draw the intention map (a picture only, nothing depends on it)")
     umap_points: int = Field(ge=10, description="utterances drawn at the most")

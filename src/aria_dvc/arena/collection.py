@@ -181,8 +181,7 @@ async def _run_tables(table: _Table, todo: Iterable[Assignment], tally: Tally) -
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(_watch(table, tally))
             workers = [
-                group.create_task(_work(table, queue, tally))
-                for _ in range(table.pace.in_flight)
+                group.create_task(_work(table, queue, tally)) for _ in range(table.pace.in_flight)
             ]
             await asyncio.gather(*workers)
             watch.cancel()

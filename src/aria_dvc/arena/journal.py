@@ -15,7 +15,6 @@ from aria_dvc.files import write_json
 from aria_dvc.records.episodes import Episode, Utterance
 
 
-
 class Journal:
     """An append-only file of finished episodes, one JSON object a line, each synced to disk.
 

@@ -7,7 +7,6 @@ in order of length, so that a batch holds texts of like length and padding costs
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -19,8 +18,8 @@ from aria_dvc.cache import cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.sentences import Encoder, load_encoder
-from aria_dvc.params import Endpoint
 from aria_dvc.player_specs import endpoint_name, find_endpoint
+from aria_dvc.settings import Endpoint
 
 DEFAULT = Path("embeddings.sqlite")  # in the cache folder
 Progress = Callable[[int, int], None]

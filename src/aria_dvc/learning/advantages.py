@@ -14,7 +14,7 @@ from aria_dvc.learning.examples import GameFrames, Key
 if TYPE_CHECKING:
     import pandas as pd
 
-    from aria_dvc.params import PolicyParams
+    from aria_dvc.settings import PolicyParams
 
 CLONED_ABOVE = 0.5  # a success of a role that acts alone
 EQUAL = 1e-9  # a spread below this share of the largest value is rounding

@@ -40,7 +40,7 @@ from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match
-    from aria_dvc.params import BaseModelParams, WarmStart
+    from aria_dvc.settings import BaseModelParams, WarmStart
 
 STAGE = "base_model"
 DTYPE = torch.bfloat16

@@ -58,7 +58,7 @@ from aria_dvc.models.saving import save_model
 from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
-    from aria_dvc.params import PolicyParams
+    from aria_dvc.settings import PolicyParams
 
 STAGE: Final = "policy"
 

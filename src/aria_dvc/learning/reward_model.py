@@ -52,7 +52,7 @@ from aria_dvc.models.lora import add_lora
 from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
-    from aria_dvc.params import RewardModelParams
+    from aria_dvc.settings import RewardModelParams
 
 STAGE: Final = "reward_model"
 BASE = "base"

@@ -29,7 +29,7 @@ from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
-    from aria_dvc.params import Precision
+    from aria_dvc.settings import Precision
 
 Progress = Callable[[int, int], None]
 

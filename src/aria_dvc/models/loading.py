@@ -22,7 +22,7 @@ from aria_dvc.models.source import ModelSource
 if TYPE_CHECKING:
     import torch
 
-    from aria_dvc.params import Precision
+    from aria_dvc.settings import Precision
 
 Head = Literal["causal", "score"]
 

@@ -13,7 +13,7 @@ from aria_dvc.models.source import ADAPTER_WEIGHTS
 if TYPE_CHECKING:
     import torch
 
-    from aria_dvc.params import Lora
+    from aria_dvc.settings import Lora
 
 Kind = Literal["policy", "reward_model"]
 TASK_TYPES = {"policy": "CAUSAL_LM", "reward_model": "SEQ_CLS"}

@@ -21,9 +21,7 @@ _LINE = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z_][\w]*):(?P<value>[^#]*?)\s*
 def commented(text: str) -> str:
     """`text` of a params.yaml with every field's description at the end of its first line."""
     told: set[tuple[int, str]] = set()
-    return "".join(
-        _with_comment(line, location, told) + "\n" for line, location in _lines(text)
-    )
+    return "".join(_with_comment(line, location, told) + "\n" for line, location in _lines(text))
 
 
 def _lines(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -58,9 +58,7 @@ def evaluation_metrics(games: pd.DataFrame, adversarial: bool) -> dict[str, Any]
         all: by variant over all roles; by_role: role -> by variant; minus_vanilla: variant ->
         paired difference on the same configurations and seeds, over all roles.
     """
-    by_role = {
-        str(role): _by_variant(rows, adversarial) for role, rows in games.groupby("role")
-    }
+    by_role = {str(role): _by_variant(rows, adversarial) for role, rows in games.groupby("role")}
     return {
         "all": _by_variant(games, adversarial),
         "by_role": by_role,

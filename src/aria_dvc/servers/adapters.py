@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from aria_dvc.errors import AriaError
-from aria_dvc.params import Endpoint
 from aria_dvc.servers.client import NoAnswer, Refusal, Server
+from aria_dvc.settings import Endpoint
 
 
 def load_adapter(name: str, endpoint: Endpoint, model: str, folder: Path) -> Endpoint:

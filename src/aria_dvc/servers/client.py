@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 import httpx
 import orjson
 
-from aria_dvc.params import Endpoint
 from aria_dvc.servers.keys import read_key, redact
+from aria_dvc.settings import Endpoint
 
 PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 10.0

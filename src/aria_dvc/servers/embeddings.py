@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.params import Endpoint
 from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server, read_json
+from aria_dvc.settings import Endpoint
 
 
 def endpoint_encoder(name: str, endpoint: Endpoint) -> Callable[[list[str]], np.ndarray]:
