@@ -19,7 +19,7 @@ from aria_dvc.chat import Renderer, view
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json, written_aside
 from aria_dvc.learning.batches import Paired, global_batches
-from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import Dialogue, Example, build_examples, digest
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import PolicyTrainer
@@ -40,23 +40,22 @@ from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match
-    from aria_dvc.settings import BaseModelParams, WarmStart
+    from aria_dvc.settings import BaseModelParams, Pace, WarmStart
 
 STAGE = "base_model"
 DTYPE = torch.bfloat16
 WORTH_IMITATING = 0.5
-CHECKPOINT_EVERY = 20  # steps of the warm start
 DialogueSource = Callable[[str, int, int], "list[Match]"]
 
 
 def materialise(
     params: BaseModelParams,
-    games: Sequence[str],
+    pace: Pace,
     out_dir: str | Path,
     *,
     seed: int,
     dialogues: DialogueSource,
-    cache: Path = CACHE,
+    cache: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the configured model, warm-started if `params.warm_start`, to `out_dir`.
@@ -78,12 +77,12 @@ def materialise(
     source = ModelSource(params.source, params.trust_remote_code)
     model, tokenizer = load_model(source), load_tokenizer(source)
     Renderer(tokenizer)  # a model without a chat template is refused before it costs anything
-    if params.warm_start and games:
+    if params.warm_start and params.games:
         settings = params.warm_start_settings
-        examples = warm_start_examples(settings, games, dialogues, Renderer(tokenizer), seed)
+        examples = warm_start_examples(settings, params.games, dialogues, Renderer(tokenizer), seed)
         more: Any = {"seed": seed, "cache": cache, "progress": progress}
         with training_errors(STAGE):
-            return warm_start(settings, model, tokenizer, examples, out_dir, **more)
+            return warm_start(settings, pace, model, tokenizer, examples, out_dir, **more)
     with training_errors(STAGE):
         return _as_it_is(model, tokenizer, out_dir)
 
@@ -147,13 +146,14 @@ def _winning_views(game: str, episode_id: str, match: Match) -> list[Dialogue]:
 
 def warm_start(
     settings: WarmStart,
+    pace: Pace,
     model: Any,
     tokenizer: Any,
     examples: Sequence[Example],
     out_dir: str | Path,
     *,
     seed: int,
-    cache: Path = CACHE,
+    cache: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Fine-tune `model` on the actions of `examples` and write it to `out_dir`.
@@ -165,12 +165,11 @@ def warm_start(
     config = orjson.loads(model.config.to_json_string())
     config.pop("_name_or_path", None)
     made_of = {"settings": settings.model_dump(), "seed": seed, "config": config}
-    run = RunFolder(
-        STAGE, run_key(digest(data).hexdigest(), weights_fingerprint(model), made_of), cache
-    )
+    key = run_key(STAGE, digest(data).hexdigest(), weights_fingerprint(model), made_of)
+    run = RunFolder(STAGE, key, cache)
     if not run.result.is_dir():
         freeze_all_but(model, settings.layers)
-        trainer = _imitate(settings, model, tokenizer, data, run, seed, progress)
+        trainer = _imitate(settings, pace, model, tokenizer, data, run, seed, progress)
         metrics = {
             "parameters": model.num_parameters(),
             "dialogues": len(data),
@@ -187,6 +186,7 @@ def warm_start(
 
 def _imitate(
     settings: WarmStart,
+    pace: Pace,
     model: Any,
     tokenizer: Any,
     data: Sequence[Paired],
@@ -203,12 +203,7 @@ def _imitate(
         policy_collate(tokenizer.pad_token_id),
         run.path,
         FitSettings(
-            learning_rate=settings.learning_rate,
-            seed=seed,
-            precision=settings.precision,
-            tokens_per_batch=settings.tokens_per_batch,
-            schedule="linear",
-            checkpoint_every=CHECKPOINT_EVERY,
+            learning_rate=settings.learning_rate, seed=seed, pace=pace, schedule="linear"
         ),
         progress=progress,
         resume=run.last_checkpoint(),

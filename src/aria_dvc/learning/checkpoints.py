@@ -22,20 +22,21 @@ import torch
 from accelerate import PartialState
 from transformers import TrainerCallback
 
-from aria_dvc import chat, models, seeds
+from aria_dvc.cache import cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, written_aside
+from aria_dvc.fingerprints import code_hash
 from aria_dvc.memory import give_back_memory, is_out_of_memory
 
-CACHE = Path(".aria_cache")
 COMPLETE = "complete"
 LIBRARIES = ("torch", "transformers", "peft", "accelerate")
 
 
-def run_key(data_hash: str, base_hash: str, settings: Any) -> str:
-    """A name for everything that decides how a training ends.
+def run_key(stage: str, data_hash: str, base_hash: str, settings: Any) -> str:
+    """A name for everything that decides how a training ends, its code included.
 
     Args:
+        stage: the module of this package that trains.
         data_hash: hash of the training sequences and their values.
         base_hash: hash of the initial weights.
         settings: JSON-able parameters.
@@ -44,18 +45,8 @@ def run_key(data_hash: str, base_hash: str, settings: Any) -> str:
     state.update(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS))
     for name in LIBRARIES:
         state.update(f"{name} {importlib.metadata.version(name)}".encode())
-    for file in _training_code():
-        state.update(file.read_bytes())
+    state.update(code_hash(f"aria_dvc.learning.{stage}").encode())
     return state.hexdigest()[:24]
-
-
-def _training_code() -> list[Path]:
-    folders = [Path(__file__).parent, *map(Path, models.__path__)]
-    return [
-        *(file for folder in folders for file in sorted(folder.glob("*.py"))),
-        Path(chat.__file__),
-        Path(seeds.__file__),
-    ]
 
 
 def process_state() -> PartialState:
@@ -66,8 +57,8 @@ def process_state() -> PartialState:
 class RunFolder:
     """The cache folder of one training run."""
 
-    def __init__(self, stage: str, key: str, cache: Path = CACHE) -> None:
-        self.path = cache / stage / key
+    def __init__(self, stage: str, key: str, cache: Path | None = None) -> None:
+        self.path = (cache or cache_folder()) / stage / key
 
     @property
     def result(self) -> Path:

@@ -15,7 +15,6 @@ from aria_dvc.files import write_json
 from aria_dvc.learning.advantages import advantages, policy_weights
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import (
-    CACHE,
     RunFolder,
     deliver,
     process_state,
@@ -58,7 +57,7 @@ from aria_dvc.models.saving import save_model
 from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import PolicyParams
+    from aria_dvc.settings import Pace, PolicyParams
 
 STAGE: Final = "policy"
 
@@ -81,6 +80,7 @@ class PolicyRun:
     """One offline training: its inputs, and what they were turned into."""
 
     params: PolicyParams
+    pace: Pace
     frames: Sequence[GameFrames]
     base: ModelSource
     seed: int
@@ -90,7 +90,7 @@ class PolicyRun:
 
     def key(self) -> str:
         settings: dict[str, Any] = {
-            "params": self.params.model_dump(exclude={"online"}),
+            "params": self.params.model_dump(),
             "seed": self.seed,
         }
         if self.params.gradient_batches:
@@ -98,7 +98,7 @@ class PolicyRun:
                 digest(with_values(self.examples.items, credit, keep_zero=True)).hexdigest()
                 for credit in self.compared_credits()
             ]
-        return run_key(digest(self.data).hexdigest(), fingerprint(self.base), settings)
+        return run_key(STAGE, digest(self.data).hexdigest(), fingerprint(self.base), settings)
 
     def model(self) -> Any:
         """The base model with fresh adapters, or all of it trainable."""
@@ -119,9 +119,7 @@ class PolicyRun:
         settings = FitSettings(
             learning_rate=params.learning_rate,
             seed=self.seed,
-            precision=params.precision,
-            tokens_per_batch=params.tokens_per_batch,
-            checkpoint_every=params.checkpoint_every,
+            pace=self.pace,
         )
         return fit(
             PolicyTrainer,
@@ -160,7 +158,7 @@ class PolicyRun:
             policy_collate(self.tokenizer.pad_token_id, keep_zero=True),
             batches=params.gradient_batches,
             seed=self.seed,
-            bfloat16=uses_bfloat16(params.precision),
+            bfloat16=uses_bfloat16(self.pace.precision),
         )
         return {
             "gradient_variance_aggregated": first,
@@ -185,12 +183,13 @@ class PolicyRun:
 
 def train_policy(
     params: PolicyParams,
+    pace: Pace,
     frames: Sequence[GameFrames],
     base: ModelSource,
     out_dir: str | Path,
     *,
     seed: int,
-    cache: Path = CACHE,
+    cache: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Train a policy on the credit of the games' actions and write it to `out_dir`.
@@ -213,7 +212,7 @@ def train_policy(
     examples = frames_examples(frames, renderer, params.max_tokens)
     examples.items = without_unsampled_ends(examples.items, frames, len(renderer.end_ids()))
     data = with_values(examples.items, policy_weights(frames, params), keep_zero=params.kl > 0)
-    task = PolicyRun(params, frames, base, seed, tokenizer, examples, data)
+    task = PolicyRun(params, pace, frames, base, seed, tokenizer, examples, data)
     run = RunFolder(STAGE, task.key(), cache)
     with training_errors(STAGE):
         if not run.result.is_dir():

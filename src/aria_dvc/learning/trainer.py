@@ -29,7 +29,7 @@ from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import Precision
+    from aria_dvc.settings import Pace
 
 Progress = Callable[[int, int], None]
 
@@ -82,14 +82,12 @@ class MicroBatchTrainer(Trainer, ABC):
 class FitSettings:
     """How to optimise.
 
-    checkpoint_every: steps, None for none; schedule: "linear" (to 0) or "constant" learning rate.
+    schedule: "linear" (to 0) or "constant" learning rate.
     """
 
     learning_rate: float
     seed: int
-    precision: Precision
-    tokens_per_batch: int
-    checkpoint_every: int | None
+    pace: Pace
     schedule: str = "constant"
 
 
@@ -118,7 +116,7 @@ def fit(
     Returns:
         The trainer after its last step.
     """
-    plan = make_plan(data, batches, settings.tokens_per_batch, world()[0])
+    plan = make_plan(data, batches, settings.pace.tokens_per_batch, world()[0])
     trainer = kind(
         model=model,
         args=_arguments(folder, plan, settings, done),
@@ -147,15 +145,15 @@ def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> Tr
         weight_decay=0.0,
         max_grad_norm=1.0,
         seed=settings.seed,
-        bf16=uses_bfloat16(settings.precision),
+        bf16=uses_bfloat16(settings.pace.precision),
         use_cpu=not torch.cuda.is_available(),
         train_sampling_strategy="sequential",
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
         accelerator_config={"even_batches": False},
         ddp_find_unused_parameters=False,
-        save_strategy="steps" if settings.checkpoint_every else "no",
-        save_steps=settings.checkpoint_every or 1,
+        save_strategy="steps",
+        save_steps=settings.pace.checkpoint_every,
         save_total_limit=2,
         logging_steps=1,
         logging_nan_inf_filter=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Params
 from aria_dvc.settings import BASE_MODEL as BASE_MODEL_NAME
 
@@ -74,6 +75,11 @@ class LogFiles:
 def files_of(params: Params, log: str) -> LogFiles:
     """The files of the log `log` of params.yaml."""
     return LogFiles(params.logs[log].category, log)
+
+
+def base_model(params: Params) -> ModelSource:
+    """The materialised base model, trusted as far as params.yaml says."""
+    return ModelSource(BASE_MODEL, params.base_model.trust_remote_code)
 
 
 def reward_model(category: str) -> Path:
