@@ -26,7 +26,7 @@ def log_vectors_table(episodes: Sequence[Episode]) -> pa.Table:
         for position, utterance in enumerate(episode.utterances)
         if utterance.embedding is not None
     ]
-    width = len(rows[0][2]) if rows else 0
+    width = len(rows[0][2]) if rows else 1
     matrix = np.array([vector for _, _, vector in rows], np.float32)
     flat = pa.array(matrix.reshape(-1), type=pa.float32())
     return pa.table(
