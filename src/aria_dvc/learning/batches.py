@@ -58,6 +58,7 @@ def global_batches(count: int, batch_size: int, epochs: float, seed: int) -> lis
     steps = max(1, math.ceil(per_epoch * epochs - 1e-9))
     batches: list[np.ndarray] = []
     for epoch in range(math.ceil(steps / per_epoch)):
+        # Not `derived_seed`: the warm start comes before every game, so all data would change.
         order = np.random.default_rng([seed, epoch]).permutation(count)
         batches += np.array_split(order, per_epoch)
     return batches[:steps]

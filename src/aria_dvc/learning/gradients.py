@@ -18,6 +18,7 @@ import torch
 from aria_dvc.learning.batches import Collate, Paired
 from aria_dvc.learning.examples import Example, Key
 from aria_dvc.learning.objective import selected_logits, weighted_nll
+from aria_dvc.seeds import derived_seed
 
 SKETCH_LAYERS = 4
 DIALOGUES_PER_BATCH = 2
@@ -45,7 +46,7 @@ def gradient_variances(
         NaN twice with fewer than two batches.
     """
     live = [e for e in examples if any(credit.get(key) for credit in credits for key in e.keys)]
-    order = np.random.default_rng([seed, 17]).permutation(len(live))
+    order = np.random.default_rng(derived_seed(seed, "gradient variance")).permutation(len(live))
     chosen = [live[i] for i in order[: batches * DIALOGUES_PER_BATCH]]
     groups = [
         chosen[i : i + DIALOGUES_PER_BATCH]

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from aria_dvc.chat import Renderer
@@ -53,6 +54,7 @@ from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, ModelSource
 from aria_dvc.params import IN_PROCESS
 from aria_dvc.records.episodes import without_broken_off
+from aria_dvc.seeds import derived_seed
 
 if TYPE_CHECKING:
     from aria_dvc.params import PolicyParams, RewardModelParams
@@ -210,7 +212,7 @@ def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> None:
     """Play the iteration's games and keep them, unless this very policy already did."""
     if task.played.holds(iteration, version):
         return
-    played = task.rollout(policy, iteration, task.seed + 1_000_003 * (iteration + 1))
+    played = task.rollout(policy, iteration, derived_seed(task.seed, "rollout", iteration))
     episodes = without_broken_off(played)
     if not episodes:
         raise AriaError(f"online iteration {iteration}: no game was finished: see the players")
@@ -278,15 +280,12 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
     checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
     if checkpoint.is_dir():  # of an iteration that was cut short
         shutil.rmtree(checkpoint)
-    per_pass = -(-len(data) // online.batch_size)
     make_deterministic(task.seed)
     trainer = fit(
         PolicyTrainer,
         _trainable_policy(task),
         data,
-        global_batches(
-            len(data), online.batch_size, online.updates / per_pass, task.seed + iteration
-        ),
+        _batches(task, iteration, len(data)),
         _collate(task),
         task.run.path,
         FitSettings(
@@ -302,6 +301,13 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
     )
     new = [loss for step, loss in losses(trainer.state) if step > done]
     return done + online.updates, sum(new) / len(new), checkpoint
+
+
+def _batches(task: OnlineRun, iteration: int, count: int) -> list[np.ndarray]:
+    online = task.params.online
+    per_pass = -(-count // online.batch_size)
+    seed = derived_seed(task.seed, "update", iteration)
+    return global_batches(count, online.batch_size, online.updates / per_pass, seed)
 
 
 def _collate(task: OnlineRun) -> Any:

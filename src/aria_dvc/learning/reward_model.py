@@ -50,6 +50,7 @@ from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import add_lora
 from aria_dvc.models.source import ModelSource
+from aria_dvc.seeds import derived_seed
 
 if TYPE_CHECKING:
     from aria_dvc.settings import RewardModelParams
@@ -92,7 +93,7 @@ def split_episodes(
             f"reward_model needs at least 2 episodes to hold some out, got {len(episodes)}: "
             "collect more"
         )
-    order = np.random.default_rng([seed, 29]).permutation(len(episodes))
+    order = np.random.default_rng(derived_seed(seed, "held out")).permutation(len(episodes))
     count = min(max(1, round(held_out * len(episodes))), len(episodes) - 1)
     held = {episodes[i] for i in order[:count]}
     train = [e for e in examples if (e.game, e.episode_id) not in held]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from aria_dvc.errors import AriaError
+from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.source import ADAPTER_WEIGHTS
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def add_lora(model: torch.nn.Module, lora: Lora, kind: Kind) -> Any:
         layers_to_transform=top_layers(model, lora.layers),
         task_type=TaskType(TASK_TYPES[kind]),
     )
-    return get_peft_model(model, config)
+    with quiet_transformers():
+        return get_peft_model(model, config)
 
 
 def linear_names(model: torch.nn.Module) -> set[str]:
@@ -76,7 +78,7 @@ def load_adapter(
     """
     from peft import PeftModel
 
-    with _adapter_errors(folder):
+    with _adapter_errors(folder), quiet_transformers():
         worn = PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
     if base_name is not None:
         worn.peft_config["default"].base_model_name_or_path = base_name

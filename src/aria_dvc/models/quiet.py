@@ -22,14 +22,16 @@ def quiet_libraries() -> None:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence the loading bars and notes of transformers; errors still come through."""
+    """Silence bars, notes and deprecations of transformers; errors still come through."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+            yield
     finally:
         logging.set_verbosity(verbosity)
         if bars:

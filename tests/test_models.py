@@ -1,0 +1,158 @@
+"""The door to models: adapters as sources, fingerprints, packaged weights, quiet."""
+
+import shutil
+import sys
+
+import pytest
+import torch
+from learning_tiny import LORA, save_tiny_base, tiny_model
+from safetensors.torch import load_file, save_file
+from transformers.utils import logging as theirs
+
+from aria_dvc.errors import AriaError
+from aria_dvc.files import read_json, write_json
+from aria_dvc.learning.base_model import materialise
+from aria_dvc.models import packaged
+from aria_dvc.models.fingerprint import fingerprint, weights_fingerprint
+from aria_dvc.models.hardware import inference_dtype, multiplies_bfloat16, uses_bfloat16
+from aria_dvc.models.loading import load_for_play, load_model, load_tokenizer
+from aria_dvc.models.lora import add_lora, load_adapter, merge_adapter
+from aria_dvc.models.quiet import quiet_transformers
+from aria_dvc.models.saving import save_model
+from aria_dvc.models.source import ModelSource
+from aria_dvc.params import BaseModelParams
+
+IDS = torch.tensor([[3, 5, 7, 11]])
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return save_tiny_base(tmp_path_factory.mktemp("models") / "base")
+
+
+@pytest.fixture(scope="module")
+def adapter(base, tmp_path_factory):
+    """An adapter on `base` that changes what it says."""
+    model = add_lora(load_model(base), LORA, "policy")
+    torch.manual_seed(1)
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.1)
+    folder = tmp_path_factory.mktemp("models") / "adapter"
+    save_model(model, folder, base)
+    config = read_json(folder / "adapter_config.json")
+    write_json(folder / "adapter_config.json", config | {"base_model_name_or_path": str(base)})
+    return ModelSource(folder)
+
+
+@torch.inference_mode()
+def test_an_adapter_folder_is_its_base_with_the_adapter_merged(base, adapter):
+    merged, worn = load_model(adapter), load_adapter(load_model(base), adapter.folder).eval()
+    assert not hasattr(merged, "peft_config")
+    torch.testing.assert_close(merged(IDS).logits, worn(IDS).logits, rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(merged(IDS).logits, load_model(base)(IDS).logits, atol=1e-3)
+    assert load_tokenizer(adapter).eos_token == load_tokenizer(base).eos_token
+
+
+def test_an_adapter_is_merged_in_float32_and_rounded_once(base, adapter):
+    exact = merge_adapter(load_model(base), adapter.folder).state_dict()
+    played = load_for_play(base, adapter.folder, "bfloat16")
+    assert played.dtype == torch.bfloat16
+    for model in (played, load_model(adapter, dtype=torch.bfloat16)):
+        for name, tensor in model.state_dict().items():
+            assert torch.equal(tensor.cpu(), exact[name].bfloat16()), name
+
+
+def test_the_base_model_can_be_made_of_an_adapter(adapter, tmp_path):
+    params = BaseModelParams.model_construct(
+        source=str(adapter), trust_remote_code=False, warm_start=False
+    )
+    materialise(params, [], tmp_path / "out", seed=0, dialogues=lambda *_: [])
+    written = ModelSource(tmp_path / "out")
+    assert not written.is_adapter
+    load_tokenizer(written)
+    expected = load_model(adapter).state_dict()
+    for name, tensor in load_file(tmp_path / "out" / "model.safetensors").items():
+        assert torch.equal(tensor, expected[name].bfloat16()), name
+
+
+def test_an_adapter_without_its_base_is_one_line(adapter, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    lost = tmp_path / "lost"
+    shutil.copytree(adapter.folder, lost)
+    config = read_json(lost / "adapter_config.json")
+    write_json(lost / "adapter_config.json", config | {"base_model_name_or_path": "no/such"})
+    with pytest.raises(AriaError, match="the model no/such cannot be loaded") as caught:
+        load_model(ModelSource(lost))
+    assert "\n" not in str(caught.value)
+
+
+def test_fingerprints_follow_what_a_model_says_and_nothing_else(adapter, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(adapter.folder, copy)
+    before = fingerprint(adapter)
+    config = read_json(copy / "adapter_config.json")
+    write_json(
+        copy / "adapter_config.json",
+        config
+        | {
+            "base_model_name_or_path": "elsewhere",
+            "target_modules": config["target_modules"][::-1],
+        },
+    )
+    write_json(copy / "metrics.json", {"steps": 3})
+    (copy / "history.csv").write_text("step,loss\n")
+    assert fingerprint(copy) == before
+    write_json(copy / "adapter_config.json", config | {"lora_alpha": 99})
+    assert fingerprint(copy) != before
+    write_json(copy / "adapter_config.json", config)
+    weights = load_file(copy / "adapter_model.safetensors")
+    save_file({n: t + 1 for n, t in weights.items()}, copy / "adapter_model.safetensors")
+    assert fingerprint(copy) != before
+
+
+def test_a_name_is_its_own_fingerprint():
+    assert fingerprint("org/model") == fingerprint(ModelSource("org/model")) == "org/model"
+
+
+def test_weights_have_a_fingerprint_wherever_they_come_from(base):
+    assert weights_fingerprint(load_model(base)) == weights_fingerprint(tiny_model())
+    assert weights_fingerprint(tiny_model(seed=1)) != weights_fingerprint(tiny_model())
+
+
+def test_packaged_weights_are_located_and_not_imported(monkeypatch):
+    assert packaged.packaged_path("org/model", packaged.LANGUAGE_MODELS) is None
+    for known in (packaged.LANGUAGE_MODELS, packaged.SENTENCE_ENCODERS):
+        for name, (package, _) in known.items():
+            path = packaged.packaged_path(ModelSource(name), known)
+            assert path is not None
+            assert path.exists()
+            assert package not in sys.modules
+    with pytest.raises(AriaError, match="mine needs the package no_such_package"):
+        packaged.packaged_path("mine", {"mine": ("no_such_package", "x")})
+
+
+def test_trust_travels_with_the_source():
+    trusted = ModelSource("a", trust_remote_code=True)
+    assert trusted.named("b") == ModelSource("b", trust_remote_code=True)
+    assert not ModelSource("a").named("b").trust_remote_code
+
+
+def test_play_and_training_agree_about_the_hardware():
+    assert uses_bfloat16("auto") == multiplies_bfloat16()
+    assert (inference_dtype("auto") == torch.bfloat16) == multiplies_bfloat16()
+
+
+def fail_quietly():
+    with quiet_transformers():
+        assert theirs.get_verbosity() == theirs.ERROR
+        raise ZeroDivisionError
+
+
+def test_transformers_is_as_loud_as_before_even_after_an_error():
+    before = theirs.get_verbosity()
+    theirs.set_verbosity_info()
+    with pytest.raises(ZeroDivisionError):
+        fail_quietly()
+    assert theirs.get_verbosity() == theirs.INFO
+    theirs.set_verbosity(before)
