@@ -202,9 +202,7 @@ def _imitate(
         global_batches(len(data), settings.batch_size, settings.epochs, seed),
         policy_collate(tokenizer.pad_token_id),
         run.path,
-        FitSettings(
-            learning_rate=settings.learning_rate, seed=seed, pace=pace, schedule="linear"
-        ),
+        FitSettings(learning_rate=settings.learning_rate, seed=seed, pace=pace, schedule="linear"),
         progress=progress,
         resume=run.last_checkpoint(),
     )

@@ -24,7 +24,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_csv, write_json
 from aria_dvc.learning.advantages import advantages
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
-from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import (
     GameFrames,
     Key,
@@ -52,13 +52,13 @@ from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import load_adapter
 from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, ModelSource
-from aria_dvc.params import IN_PROCESS
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.seeds import derived_seed
+from aria_dvc.settings import IN_PROCESS
 
 if TYPE_CHECKING:
-    from aria_dvc.params import PolicyParams, RewardModelParams
     from aria_dvc.records.episodes import Episode
+    from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
 
 STAGE = "online"
 # (adapter folder of the policy that plays, iteration, seed) -> finished games
@@ -72,7 +72,9 @@ class OnlineRun:
     """What does not change from iteration to iteration."""
 
     params: PolicyParams
+    online: OnlineParams
     reward_params: RewardModelParams
+    pace: Pace
     base: ModelSource
     policy_dir: Path
     reward_model_dir: Path
@@ -80,19 +82,21 @@ class OnlineRun:
     aggregate: Aggregate
     seed: int
     inputs: Any
-    cache: Path
+    cache: Path | None
 
     @cached_property
     def run(self) -> RunFolder:
         settings = {
             "policy": self.params.model_dump(),
+            "online": self.online.model_dump(),
             "reward": self.reward_params.model_dump(),
             "backbone": fingerprint(backbone_of(self.reward_params, self.base)),
             "inputs": self.inputs,
             "seed": self.seed,
         }
         start = fingerprint(self.policy_dir) + fingerprint(self.reward_model_dir)
-        return RunFolder(STAGE, run_key(start, fingerprint(self.base), settings), self.cache)
+        key = run_key(STAGE, start, fingerprint(self.base), settings)
+        return RunFolder(STAGE, key, self.cache)
 
     @property
     def played(self) -> PlayedGames:
@@ -122,7 +126,9 @@ class OnlineRun:
 
 def train_online(
     params: PolicyParams,
+    online: OnlineParams,
     reward_params: RewardModelParams,
+    pace: Pace,
     base: ModelSource,
     policy_dir: str | Path,
     reward_model_dir: str | Path,
@@ -132,16 +138,16 @@ def train_online(
     aggregate: Aggregate,
     seed: int,
     inputs: Any = None,
-    cache: Path = CACHE,
+    cache: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Run `params.online.iterations` iterations from the adapter in `policy_dir`.
+    """Run `online.iterations` iterations from the adapter in `policy_dir`.
 
     `out_dir` gets the final adapter, `metrics.json` and `online.csv` (iteration, games,
     mean_reward, mean_score, loss, policy_version); nothing else is written outside the cache.
 
     Args:
-        rollout: plays `params.online.games` games with the newest adapter.
+        rollout: plays `online.games` games with the newest adapter.
         aggregate: credits games anew for the refresh of the reward model.
         inputs: JSON-able; everything else that decides how games come out and are credited.
         policy_dir: the offline policy as `train_policy` leaves it.
@@ -154,8 +160,9 @@ def train_online(
     """
     _check(params)
     folders = Path(policy_dir), Path(reward_model_dir)
-    task = OnlineRun(params, reward_params, base, *folders, rollout, aggregate, seed, inputs, cache)
-    with training_errors("policy"):
+    settings = params, online, reward_params, pace
+    task = OnlineRun(*settings, base, *folders, rollout, aggregate, seed, inputs, cache)
+    with training_errors(STAGE):
         if not task.run.result.is_dir():
             _loop(task, progress)
             _finish(task)
@@ -168,12 +175,14 @@ def _check(params: PolicyParams) -> None:
             "online training plays games in one process: start it without accelerate launch"
         )
     if params.lora is None:
-        raise AriaError("policy.online needs policy.lora: rollouts reload an adapter, not a model")
+        raise AriaError(
+            "online training needs policy.lora: rollouts reload an adapter, not a model"
+        )
 
 
 def _loop(task: OnlineRun, progress: Progress | None) -> None:
     state = task.state()
-    total = task.params.online.iterations
+    total = task.online.iterations
     while state["iteration"] < total:
         state = _iterate(task, state)
         write_json(task.state_file, state)
@@ -186,7 +195,7 @@ def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
     iteration = state["iteration"]
     version = f"{iteration}:{fingerprint(state['policy'])[:12]}"
     _play(task, iteration, Path(state["policy"]), version)
-    frames = task.played.last(iteration, task.params.online.replay)
+    frames = task.played.last(iteration, task.online.replay)
     scored = _score(task, frames, Path(state["reward_model"]))
     data = _training_data(task, scored)
     steps, loss, checkpoint = _update(task, state, data)
@@ -232,14 +241,14 @@ def _score(task: OnlineRun, frames: Sequence[GameFrames], reward_model: Path) ->
 
 
 def _scorer(task: OnlineRun, reward_model: Path) -> RewardScorer | RemoteScorer:
-    if task.params.online.scorer != IN_PROCESS:
-        return RemoteScorer(task.params.online.scorer)
+    if task.online.scorer != IN_PROCESS:
+        return RemoteScorer(task.online.scorer)
     return RewardScorer(
         task.base.named(reward_model),
         backbone_of(task.reward_params, task.base),
         max_tokens=task.params.max_tokens,
-        tokens_per_batch=task.params.tokens_per_batch,
-        precision=task.params.precision,
+        tokens_per_batch=task.pace.tokens_per_batch,
+        precision=task.pace.precision,
     )
 
 
@@ -274,7 +283,7 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
     Returns:
         All steps so far, the mean loss of the new ones, and the folder of the newest policy.
     """
-    online, iteration, done = task.params.online, state["iteration"], state["steps"]
+    online, iteration, done = task.online, state["iteration"], state["steps"]
     if trains_nothing(data):  # every advantage is 0, and so is the gradient
         return done, 0.0, Path(state["policy"])
     checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
@@ -291,9 +300,7 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
         FitSettings(
             learning_rate=online.learning_rate,
             seed=task.seed,
-            precision=task.params.precision,
-            tokens_per_batch=task.params.tokens_per_batch,
-            checkpoint_every=online.updates,
+            pace=task.pace.model_copy(update={"checkpoint_every": online.updates}),
         ),
         resume=state["policy"] if done else None,
         done=done,
@@ -304,7 +311,7 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
 
 
 def _batches(task: OnlineRun, iteration: int, count: int) -> list[np.ndarray]:
-    online = task.params.online
+    online = task.online
     per_pass = -(-count // online.batch_size)
     seed = derived_seed(task.seed, "update", iteration)
     return global_batches(count, online.batch_size, online.updates / per_pass, seed)
@@ -326,7 +333,7 @@ def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
 
     With a scorer on another machine the refresh is that machine's business.
     """
-    online = task.params.online
+    online = task.online
     before, after = iteration * online.updates, (iteration + 1) * online.updates
     due = before // online.refresh_every != after // online.refresh_every
     if not due or online.scorer != IN_PROCESS:
@@ -338,6 +345,7 @@ def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
     folder = task.run.path / f"reward_model-{iteration + 1}"
     train_reward_model(
         task.reward_params,
+        task.pace,
         [replace(game, rewards=rewards[game.game]) for game in newest],
         task.base,
         folder,

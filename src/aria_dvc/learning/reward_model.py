@@ -15,7 +15,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
 from aria_dvc.learning.batches import Paired, global_batches
 from aria_dvc.learning.calibration import fit_metrics
-from aria_dvc.learning.checkpoints import CACHE, RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import (
     Example,
     GameFrames,
@@ -53,7 +53,7 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.seeds import derived_seed
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import RewardModelParams
+    from aria_dvc.settings import Pace, RewardModelParams
 
 STAGE: Final = "reward_model"
 BASE = "base"
@@ -105,6 +105,7 @@ class RewardRun:
     """One training of a reward model: its inputs, and what they were turned into."""
 
     params: RewardModelParams
+    pace: Pace
     backbone: ModelSource
     seed: int
     tokenizer: Any
@@ -122,7 +123,7 @@ class RewardRun:
             "start": fingerprint(self.start) if self.start else None,
             "weights": sorted(self.weights.items()),
         }
-        return run_key(both, fingerprint(self.backbone), settings)
+        return run_key(STAGE, both, fingerprint(self.backbone), settings)
 
     def model(self) -> Any:
         if self.start:
@@ -143,10 +144,8 @@ class RewardRun:
         settings = FitSettings(
             learning_rate=params.learning_rate,
             seed=self.seed,
-            precision=params.precision,
-            tokens_per_batch=params.tokens_per_batch,
+            pace=self.pace,
             schedule="linear",
-            checkpoint_every=params.checkpoint_every,
         )
         data = self.standardised()
         return fit(
@@ -174,13 +173,14 @@ def backbone_of(params: RewardModelParams, base: ModelSource) -> ModelSource:
 
 def train_reward_model(
     params: RewardModelParams,
+    pace: Pace,
     frames: Sequence[GameFrames],
     base: ModelSource,
     out_dir: str | Path,
     *,
     seed: int,
     start: Path | None = None,
-    cache: Path = CACHE,
+    cache: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Fit the credit of the games' actions and write model, scale and metrics to `out_dir`.
@@ -195,7 +195,7 @@ def train_reward_model(
     Raises:
         AriaError: too few episodes, a NaN, a full disk, out of memory.
     """
-    task = _task(params, frames, base, seed, start)
+    task = _task(params, pace, frames, base, seed, start)
     run = RunFolder(STAGE, task.key(), cache)
     with training_errors(STAGE):
         if not run.result.is_dir():
@@ -205,6 +205,7 @@ def train_reward_model(
 
 def _task(
     params: RewardModelParams,
+    pace: Pace,
     frames: Sequence[GameFrames],
     base: ModelSource,
     seed: int,
@@ -222,6 +223,7 @@ def _task(
         raise AriaError("reward_model has no action with a credit: run the aggregate stage again")
     return RewardRun(
         params=params,
+        pace=pace,
         backbone=backbone,
         seed=seed,
         tokenizer=tokenizer,
@@ -258,8 +260,8 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
         task.held,
         task.scale,
         regression_collate(task.tokenizer.pad_token_id, {}),
-        tokens_per_batch=task.params.tokens_per_batch,
-        bfloat16=uses_bfloat16(task.params.precision),
+        tokens_per_batch=task.pace.tokens_per_batch,
+        bfloat16=uses_bfloat16(task.pace.precision),
     )
     metrics = fit_metrics(_values(task.held), predicted, task.scale.mean)
     metrics |= {
