@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_parquet, write_json, written_aside
+from aria_dvc.files import write_json, written_aside
 from aria_dvc.learning.examples import GameFrames
 from aria_dvc.learning.own_actions import said_by, without_reasked
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
+from aria_dvc.records.schemas import EPISODES, REWARDS, TURNS, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,11 +42,12 @@ def category_frames(
     """
     frames = []
     for game in params.games_of(category):
-        rewards, episodes = read_parquet(paths.rewards(game)), read_parquet(paths.episodes(game))
+        rewards = read_table(paths.rewards(game), REWARDS)
+        episodes = read_table(paths.episodes(game), EPISODES)
         if players is not None:
             rewards = said_by(rewards, episodes, players)
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
-        tables = (read_parquet(paths.turns(game)), episodes, rewards)
+        tables = (read_table(paths.turns(game), TURNS), episodes, rewards)
         frames.append(GameFrames(game, *(_only(table, kept) for table in tables)))
     if players is None:
         return frames
