@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from aria_dvc.credit.aggregation import returns_of
 
-from aria_dvc.credit.cli import Dialogues, embed_where_needed, labels_of, read_dialogues
-from aria_dvc.credit.methods.base import credit_data
+from aria_dvc.credit.chain import labelled
+from aria_dvc.credit.logs import read_logs
 from aria_dvc.credit.methods.registry import make_method, method_class, method_names
 from aria_dvc.credit.quality import credit_quality, r_squared
+from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.files import written_aside
+from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log
-from aria_dvc.params import AggregateParams
 from aria_dvc.records.readers import read_log
 
 COLUMNS = (
@@ -44,12 +44,10 @@ def main() -> None:
     args = parse()
     lines = []
     for path in args.logs:
-        dialogues = read_dialogues([path], need_rewards=True)
-        embed_where_needed([dialogues], args.embed)
-        data = data_of(dialogues, args)
+        data = data_of(path, args)
         groups = targets_of(path, data)
         lines += [
-            f"{path.name}: {data.episode.max() + 1} episodes, {len(data.actions)} actions, k = "
+            f"{path.name}: {data.episodes} episodes, {len(data.actions)} actions, k = "
             f"{data.labels.max() + 1}, gamma = {args.gamma}, {args.repeats} x {args.folds} folds",
             "",
             "| " + " | ".join(COLUMNS) + " |",
@@ -70,26 +68,26 @@ def parse() -> argparse.Namespace:
     parser.add_argument("logs", nargs="+", type=Path)
     parser.add_argument("--methods", nargs="+", default=method_names(), choices=method_names())
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--folds", type=int, default=Aggregate.folds)
     parser.add_argument("--k", type=int)
-    parser.add_argument("--gamma", type=float, default=0.95)
-    parser.add_argument("--embed", default="all-minilm-l6-v2")
+    parser.add_argument("--gamma", type=float, default=Aggregate.gamma)
+    parser.add_argument("--embed", default=EMBEDDER)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 
 
-def data_of(dialogues: Dialogues, args: argparse.Namespace) -> Log:
-    credit = AggregateParams(method="aria", gamma=args.gamma, folds=args.folds)
-    labels = labels_of([dialogues], credit, args.k, args.seed)[0]
-    returns = returns_of(dialogues.turns, args.gamma)
-    return credit_data(dialogues.turns, returns, dialogues.vectors, labels)
+def data_of(path: Path, args: argparse.Namespace) -> Log:
+    log = read_logs([path], args.gamma)
+    if not log.vectors.shape[1]:
+        log = replace(log, vectors=embed_texts(log.text.tolist(), args.embed))
+    settings = CreditSettings(args.k or "auto", args.seed)
+    return labelled(log, settings)
 
 
 def targets_of(path: Path, data: Log) -> np.ndarray | None:
     """(n,) code of the game's target of each utterance; None if the log names none."""
-    configs = [episode.info.get("config") for episode in read_log(path)]
-    targets = [config.get("target") if isinstance(config, dict) else None for config in configs]
+    targets = [episode.record.config.get("target") for episode in read_log(path)]
     if None in targets:
         return None
     return np.unique(targets, return_inverse=True)[1][data.episode]

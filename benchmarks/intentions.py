@@ -186,33 +186,39 @@ def indices_against_sklearn(n: int, d: int, ks: tuple[int, ...]) -> dict[str, An
 
 def games(count: int, codes: int = 100, seed: int = 0) -> tuple[tuple[np.ndarray, ...], Any]:
     """Arrays of `count` games of about 16 utterances, and labels at all k from a Ward tree."""
-    from aria_dvc.credit.returns import discounted_returns, own_turns
-
     from aria_dvc.intentions.cuts import NestedLabels, cut_all
+    from aria_dvc.records.turns import discounted_returns, own_turns
 
     rng = np.random.default_rng(seed)
     lengths = rng.integers(10, 23, count)
     episode = np.repeat(np.arange(count), lengths)
     position = np.arange(episode.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     role = position % 2
-    turn, turns = own_turns(episode, position, role)
+    turn, turns = own_turns(episode, role)
     reward = rng.integers(0, 2, (count, 2)).astype(np.float64)[episode, role]
     cuts = cut_all(tree_of(points(4000, 16, "overlapping")), codes)
     share = np.bincount(cuts.finest) ** 2.0
     finest = rng.choice(codes, episode.size, p=share / share.sum()).astype(np.uint8)
     log = (episode, position, role, np.ones(episode.size, bool))
-    returns = discounted_returns(reward, turn, turns)
+    returns = discounted_returns(reward, turn, turns, 0.95)
     return (*log, returns), NestedLabels(cuts.ks, finest, cuts.table)
 
 
 def own_cells(count: int) -> tuple[Measured, int]:
-    from aria_dvc.credit.cells import make_log
     from aria_dvc.credit.curves import cell_curves
+    from aria_dvc.intentions.log import Log
 
-    log, nested = games(count)
-    runs = [timed(lambda: cell_curves(make_log(*log), nested)) for _ in range(3)]
+    (episode, _, role, is_action, returns), nested = games(count)
+    n = episode.size
+    text, vectors = np.full(n, "", object), np.zeros((n, 0), np.float32)
+    labels = np.zeros(n, np.int64)
+
+    def log() -> Log:
+        return Log(episode, role.astype(str), is_action, text, vectors, labels, returns)
+
+    runs = [timed(lambda: cell_curves(log(), nested)) for _ in range(3)]
     best = min(runs, key=lambda m: m.seconds)
-    return Measured(best.seconds, runs[0].peak, best.value), log[0].size
+    return Measured(best.seconds, runs[0].peak, best.value), n
 
 
 def dictionary_cells(count: int) -> Measured:

@@ -1,6 +1,5 @@
 """Play the games of one log with the current model, or take the user's own log."""
 
-from aria_dvc.files import write_parquet
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
@@ -8,13 +7,14 @@ from aria_dvc.records.episodes import Episode
 from aria_dvc.records.log_vectors import log_vectors_table
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.schemas import LOG_VECTORS, write_table
 
 
 def main(params: Params, log: str) -> None:
     episodes = play(params, log) if params.logs[log].is_played else read_own(params, log)
     files = files_of(params, log)
     write_log(files.raw, episodes)
-    write_parquet(files.log_vectors, log_vectors_table(episodes))
+    write_table(files.log_vectors, log_vectors_table(episodes), LOG_VECTORS)
 
 
 def play(params: Params, log: str) -> list[Episode]:

@@ -1,18 +1,18 @@
 """Embed the utterances of one log, or take the vectors that came with it."""
 
-from aria_dvc.files import read_parquet, write_parquet
 from aria_dvc.intentions.embedding import embed_texts, unit
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.log_vectors import vectors_of
+from aria_dvc.records.schemas import EMBEDDINGS, TURNS, read_table, write_table
 from aria_dvc.records.tables import embeddings_table
 
 
 def main(params: Params, log: str) -> None:
     files, embed = files_of(params, log), params.embed
-    turns = read_parquet(files.turns)
+    turns = read_table(files.turns, TURNS)
     vectors = vectors_of(turns, files.log_vectors) if embed.use_log_vectors else None
     if vectors is not None:
         vectors = unit(vectors) if embed.normalize else vectors
@@ -26,7 +26,7 @@ def main(params: Params, log: str) -> None:
                 params.endpoints,
                 progress=progress,
             )
-    write_parquet(files.embeddings, embeddings_table(turns, vectors))
+    write_table(files.embeddings, embeddings_table(turns, vectors), EMBEDDINGS)
 
 
 if __name__ == "__main__":

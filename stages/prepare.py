@@ -3,12 +3,12 @@
 import logging
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import write_parquet
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.schemas import EPISODES, TURNS, write_table
 from aria_dvc.records.tables import check_lengths, episodes_table, turns_table
 
 
@@ -24,8 +24,8 @@ def main(params: Params, log: str) -> None:
     if not episodes:
         raise AriaError(f"{files.raw}: no episode came to its end: see the oracle's endpoint")
     check_lengths(episodes, params.prepare.max_chars, files.raw)
-    write_parquet(files.turns, turns_table(episodes))
-    write_parquet(files.episodes, episodes_table(episodes))
+    write_table(files.turns, turns_table(episodes), TURNS)
+    write_table(files.episodes, episodes_table(episodes), EPISODES)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,10 @@ def write_tables(info: dict) -> None:
     turns = turns_table([episode])
     write_parquet(paths.turns("bargaining"), turns)
     write_parquet(paths.episodes("bargaining"), episodes_table([episode]))
-    rewards = turns[["episode_id", "position", "role", "turn", "reward"]]
+    rewards = turns[["episode_id", "position", "role", "turn"]].assign(
+        label=0, cell=0, cell_size=4, live=False, **{"return": turns["reward"]}
+    )
+    rewards = rewards.assign(reward=turns["reward"])
     write_parquet(paths.rewards("bargaining"), rewards)
 
 

@@ -13,6 +13,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.intentions.cuts import NestedLabels, cut_all, nested_labels, with_fixed_answers
 from aria_dvc.intentions.linkage import linkage
 from aria_dvc.intentions.log import Log
+from aria_dvc.records.schemas import LABELS, TREE, check_file, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,20 +96,21 @@ def tree_table(tree: np.ndarray) -> pa.Table:
     )
 
 
-def read_cuts(labels: str | Path) -> NestedLabels:
-    """The cuts in a labels file, rows in the order of the turns."""
+def read_cuts(labels: str | Path, turns: pd.DataFrame | None = None) -> NestedLabels:
+    """The cuts in a labels file, rows in the order of the turns.
+
+    Raises AriaError as `read_table` does; `turns` are those that the rows must belong to.
+    """
     import pyarrow.parquet as pq
 
+    check_file(labels, LABELS, turns)
     table = pq.read_table(labels)
     names = [name for name in table.column_names if _COLUMN.fullmatch(name)]
     matrix = np.stack([table[name].to_numpy() for name in names], axis=1)
     return nested_labels(matrix, np.array([int(name[1:]) for name in names]))
 
 
-def read_space(labels: str | Path, tree: str | Path) -> Space:
-    """What `labels_table` and `tree_table` wrote into files."""
-    import pyarrow.parquet as pq
-
-    columns = pq.read_table(tree).itercolumns()
-    merges = [column.to_numpy().astype(np.float64) for column in columns]
-    return Space(np.column_stack(merges), read_cuts(labels))
+def read_space(labels: str | Path, tree: str | Path, turns: pd.DataFrame | None = None) -> Space:
+    """What `labels_table` and `tree_table` wrote into files; else as `read_cuts`."""
+    merges = read_table(tree, TREE).to_numpy(dtype=np.float64)
+    return Space(merges, read_cuts(labels, turns))

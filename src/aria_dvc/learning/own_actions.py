@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import orjson
 
 from aria_dvc.learning.examples import NO_ACTION, Example, GameFrames, Key
 from aria_dvc.player_specs import kind_of
+from aria_dvc.records.episodes import Record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,9 +24,9 @@ def said_by(rewards: pd.DataFrame, episodes: pd.DataFrame, players: Sequence[str
     """
     dropped = {
         (episode, role)
-        for episode, info in _infos(episodes)
-        for role, player in _mapping(info.get("players")).items()
-        if kind_of(str(_mapping(player).get("name"))) not in (*players, None)
+        for episode, record in _records(episodes)
+        for role, player in record.players.items()
+        if kind_of(player.name or "") not in (*players, None)
     }
     return _without(rewards, "role", dropped)
 
@@ -63,26 +64,20 @@ def _with_open_ends(example: Example, cut: set[Key], end: int) -> Example:
     return replace(example, action=action)
 
 
-def _noted(episodes: pd.DataFrame, name: str) -> set[tuple[str, int]]:
-    """(episode_id, position) of the utterances in a list of `info`."""
+def _noted(episodes: pd.DataFrame, name: Literal["reasked", "cut"]) -> set[tuple[str, int]]:
+    """(episode_id, position) of the utterances in one of the record's lists."""
     return {
         (episode, position)
-        for episode, info in _infos(episodes)
-        if isinstance(info.get(name), list)
-        for position in info[name]
-        if isinstance(position, int)
+        for episode, record in _records(episodes)
+        for position in (record.reasked if name == "reasked" else record.cut)
     }
 
 
-def _infos(episodes: pd.DataFrame) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(episodes: pd.DataFrame) -> Iterator[tuple[str, Record]]:
     """Every episode's id and what is recorded about it."""
     first = episodes.drop_duplicates("episode_id")
     for episode, info in zip(first["episode_id"], first["info"], strict=True):
-        yield episode, orjson.loads(info)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+        yield episode, Record.from_json(orjson.loads(info))
 
 
 def _without(rewards: pd.DataFrame, column: str, dropped: set[Any]) -> pd.DataFrame:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_parquet, write_json, written_aside
+from aria_dvc.files import write_json, written_aside
 from aria_dvc.learning.examples import GameFrames
 from aria_dvc.learning.own_actions import said_by, without_reasked
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
+from aria_dvc.records.schemas import EPISODES, REWARDS, TURNS, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,11 +43,12 @@ def category_frames(
     frames = []
     for log in params.logs_of(category):
         files = files_of(params, log)
-        rewards, episodes = read_parquet(files.rewards), read_parquet(files.episodes)
+        rewards = read_table(files.rewards, REWARDS)
+        episodes = read_table(files.episodes, EPISODES)
         if players is not None:
             rewards = said_by(rewards, episodes, players)
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
-        tables = (read_parquet(files.turns), episodes, rewards)
+        tables = (read_table(files.turns, TURNS), episodes, rewards)
         frames.append(GameFrames(log, *(_only(table, kept) for table in tables)))
     if players is None:
         return frames

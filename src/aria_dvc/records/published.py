@@ -47,12 +47,6 @@ def _is_share(rewards: dict[str, float]) -> bool:
     return set(rewards) == {"agent"} and 0.0 <= rewards["agent"] <= 1.0
 
 
-def _recorded(info: dict[str, Any], key: str) -> dict[str, Any]:
-    """What `info` holds under `key`; empty where a user's own log has something else there."""
-    value = info.get(key)
-    return value if isinstance(value, dict) else {}
-
-
 def _messages(episode: Episode) -> dict[str, Any]:
     return {
         "messages": [{"role": u.role, "content": u.text} for u in episode.utterances],
@@ -63,19 +57,19 @@ def _messages(episode: Episode) -> dict[str, Any]:
 
 def _adversarial(episode: Episode) -> dict[str, Any]:
     entry: dict[str, Any] = {}
-    players, utilities = (_recorded(episode.info, key) for key in ("players", "utilities"))
+    record = episode.record
     for role in ("alice", "bob"):
         said = [(i, u.text) for i, u in enumerate(episode.utterances) if u.role == role]
-        name = _recorded(players, role).get("name")
-        if name is not None:
-            entry[NAME_KEYS[role]] = name
+        player = record.players.get(role)
+        if player is not None and player.name is not None:
+            entry[NAME_KEYS[role]] = player.name
         if role in episode.prompts:
             entry[PROMPT_KEYS[role]] = episode.prompts[role]
         entry[f"{role}_reward"] = episode.rewards.get(role)
-        entry[f"{role}_gain"] = utilities.get(role)
+        entry[f"{role}_gain"] = record.utilities.get(role)
         entry[f"{role}_actions"] = [text for _, text in said]
         entry[f"{role}_ids"] = [place for place, _ in said]
-    return {**_recorded(episode.info, "config"), **entry}
+    return {**record.config, **entry}
 
 
 def _single(episode: Episode) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def _rewards(
     """The checked final rewards of an entry; none instead of odd ones unless they are needed."""
     try:
         rewards = read(entry)
-        bounded = episode.info.get("reward_rule") != "utility"
+        bounded = episode.record.reward_rule != "utility"
         for role, reward in rewards.items():
             _check_reward(role, reward, bounded)
         if not rewards:

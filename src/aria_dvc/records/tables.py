@@ -1,11 +1,4 @@
-"""Episodes as tables: one row an utterance (`turns`), one row an acting role (`episodes`).
-
-turns:      game, episode_id, position (0-based place in the dialogue), role, is_action,
-            turn (own-turn index from 1), turns (own turns in the episode), text,
-            reward (that role's final R; null for a role that does not act)
-episodes:   game, episode_id, role, system_prompt, info (JSON text of Episode.info)
-embeddings: episode_id, position, embedding (fixed-size list of float32)
-"""
+"""Episodes as tables: one row an utterance, or one row an acting role (see schemas.py)."""
 
 from __future__ import annotations
 
@@ -17,6 +10,7 @@ import orjson
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.schemas import EMBEDDINGS, check_file
 from aria_dvc.records.turns import own_turns, positions
 
 if TYPE_CHECKING:
@@ -95,10 +89,14 @@ def embeddings_table(turns: pd.DataFrame, vectors: np.ndarray) -> pa.Table:
     )
 
 
-def read_vectors(path: Any) -> np.ndarray:
-    """The (n, d) float32 matrix of an embeddings file, rows in the order of the turns."""
+def read_vectors(path: Any, turns: pd.DataFrame | None = None) -> np.ndarray:
+    """The (n, d) float32 matrix of an embeddings file, rows in the order of the turns.
+
+    Raises AriaError as `read_table` does; `turns` are those that the rows must belong to.
+    """
     import pyarrow.parquet as pq
 
+    check_file(path, EMBEDDINGS, turns)
     file = pq.ParquetFile(path)
     width = file.schema_arrow.field("embedding").type.list_size
     matrix, at = np.empty((file.metadata.num_rows, width), np.float32), 0

@@ -1,0 +1,289 @@
+"""The columns of every Parquet file of the pipeline, checked when one is written and read.
+
+`python -m aria_dvc.records.schemas` prints them as the tables of docs/data.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aria_dvc.errors import AriaError
+from aria_dvc.files import write_parquet
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+# What Arrow calls the types of a kind; a column without any value has the type null.
+KINDS = {
+    "text": ("string", "large_string"),
+    "bool": ("bool",),
+    "uint8": ("uint8",),
+    "int32": ("int32",),
+    "int64": ("int64",),
+    "float64": ("double",),
+    "float64, or null": ("double", "null"),
+    "float32 vector": ("fixed_size_list<item: float>", "fixed_size_list<element: float>"),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """name: may be a pattern (in <>) that stands for one or more columns. kind: see KINDS."""
+
+    name: str
+    kind: str
+    meaning: str
+
+    def stands_for(self, name: str) -> bool:
+        return re.fullmatch(re.sub("<.*>", r"\\d+", self.name), name) is not None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One file a log (or policy) at `path`, written by `stage`; one row is a `row`."""
+
+    name: str
+    path: str
+    stage: str
+    row: str
+    columns: tuple[Column, ...]
+
+    def check(self, found: pa.Schema, where: str | Path) -> None:
+        """Raises AriaError unless a table has all the columns, of their types, and no others."""
+        for column in self.columns:
+            names = [name for name in found.names if column.stands_for(name)]
+            if not names:
+                raise self._wrong(where, f"has no column {column.name}")
+            for name in names:
+                kind = re.sub(r"\[\d+\]$", "", str(found.field(name).type))
+                if kind not in KINDS[column.kind]:
+                    raise self._wrong(where, f"column {name} holds {kind}, not {column.kind}")
+        for name in found.names:
+            if not any(column.stands_for(name) for column in self.columns):
+                raise self._wrong(where, f"has a column {name} that {self.name} do not have")
+
+    def _wrong(self, where: str | Path, problem: str) -> AriaError:
+        return AriaError(f"{where}: {problem}: run the stage {self.stage} again")
+
+
+_GAME = Column("game", "text", "the game, or the name of the log")
+_EPISODE = Column("episode_id", "text", "the episode; ids are unique in a game")
+_POSITION = Column("position", "int32", "0-based place of the utterance in its episode")
+_ROLE = Column("role", "text", "who speaks")
+
+LOG_VECTORS = Schema(
+    "vectors of the log",
+    "data/log_vectors/<category>/<log>.parquet",
+    "collect",
+    "utterance of a log that came with embeddings; none otherwise",
+    (
+        _EPISODE,
+        _POSITION,
+        Column("embedding", "float32 vector", "the embedding that the log carries"),
+    ),
+)
+TURNS = Schema(
+    "turns",
+    "data/turns/<category>/<log>.parquet",
+    "prepare",
+    "utterance, an episode's together in the order spoken",
+    (
+        _GAME,
+        _EPISODE,
+        _POSITION,
+        _ROLE,
+        Column("is_action", "bool", "whether the role has a reward, so that its turns get credit"),
+        Column("turn", "int32", "the speaker's own turns so far in the episode, from 1"),
+        Column("turns", "int32", "the speaker's own turns in the whole episode"),
+        Column("text", "text", "what is said"),
+        Column("reward", "float64", "the role's final reward R; NaN if it has none"),
+    ),
+)
+EPISODES = Schema(
+    "episodes",
+    "data/episodes/<category>/<log>.parquet",
+    "prepare",
+    "acting role of an episode",
+    (
+        _GAME,
+        _EPISODE,
+        Column("role", "text", "a role that has a reward"),
+        Column("system_prompt", "text", "what the role was told; empty if the log has none"),
+        Column("info", "text", "JSON of what is recorded besides (see records/episodes.py)"),
+    ),
+)
+EMBEDDINGS = Schema(
+    "embeddings",
+    "data/embeddings/<category>/<log>.parquet",
+    "embed",
+    "row of turns, in the same order",
+    (
+        _EPISODE,
+        _POSITION,
+        Column("embedding", "float32 vector", "the sentence embedding of the text"),
+    ),
+)
+LABELS = Schema(
+    "labels",
+    "data/labels/<category>/<log>.parquet",
+    "cluster",
+    "row of turns, in the same order",
+    (
+        _EPISODE,
+        _POSITION,
+        Column(
+            "k<number>",
+            "uint8",
+            "the intention with so many clusters; k = 2, 3, .. as far as asked",
+        ),
+    ),
+)
+TREE = Schema(
+    "tree",
+    "data/tree/<category>/<log>.parquet",
+    "cluster",
+    "merge of two clusters, by height",
+    (
+        Column("left", "int64", "first cluster: a clustered utterance, or their number + a row"),
+        Column("right", "int64", "second cluster, above the first"),
+        Column("height", "float64", "distance at which they merge"),
+        Column("size", "int64", "utterances in both"),
+    ),
+)
+REWARDS = Schema(
+    "rewards",
+    "data/rewards/<category>/<log>.parquet",
+    "aggregate",
+    "action",
+    (
+        _EPISODE,
+        _POSITION,
+        _ROLE,
+        Column("turn", "int32", "the role's own turns so far in the episode, from 1"),
+        Column("label", "int64", "the intention at the chosen k"),
+        Column("cell", "int64", "same number: same role and intentions up to and with the action"),
+        Column("cell_size", "int64", "actions in the cell"),
+        Column("live", "bool", "whether a finer cut can still split the cell"),
+        Column("return", "float64", "discounted return of the action, gamma^(turns - turn) R"),
+        Column("reward", "float64", "the credit of aggregate.method, which training is on"),
+    ),
+)
+EVALUATION = Schema(
+    "evaluation",
+    "data/eval/<category>/<variant>.parquet",
+    "evaluate",
+    "game of one policy in one role",
+    (
+        Column("game", "text", "the game"),
+        Column("variant", "text", "the policy"),
+        Column("role", "text", "the role that it plays"),
+        Column("episode", "text", "the game's id; equal for the same configuration and seed"),
+        Column("config", "text", "JSON of the game's configuration"),
+        Column("seed", "int64", "seeds what is random in the game"),
+        Column("opponent", "text", "who plays the other side"),
+        Column("won", "bool", "own utility strictly above the other's, or the game solved"),
+        Column("reward", "float64", "final reward"),
+        Column("utility", "float64, or null", "own utility, where the game has utilities"),
+        Column("opponent_utility", "float64, or null", "the other side's"),
+        Column("no_deal", "bool", "whether it ended without agreement, though nobody failed"),
+        Column("reason", "text", "how it ended"),
+        Column("failure_role", "text", "who could not go on; empty if nobody"),
+        Column("failure_kind", "text", "with what kind of failure; empty if none"),
+        Column("turns", "int64", "own utterances"),
+        Column("completion_tokens", "int64", "tokens generated for the role"),
+    ),
+)
+SCHEMAS = (LOG_VECTORS, TURNS, EPISODES, EMBEDDINGS, LABELS, TREE, REWARDS, EVALUATION)
+
+
+def write_table(path: str | Path, table: pd.DataFrame | pa.Table, schema: Schema) -> None:
+    """Write a table as `write_parquet` does.
+
+    Raises AriaError, before anything is written, if it is not of the schema.
+    """
+    import pyarrow as pa
+
+    found = table.schema if isinstance(table, pa.Table) else pa.Schema.from_pandas(table, False)
+    schema.check(found, path)
+    write_parquet(path, table)
+
+
+def read_table(path: str | Path, schema: Schema, like: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The table in a file.
+
+    Args:
+        like: the turns that its rows must belong to, one by one.
+
+    Raises:
+        AriaError: no such file, another schema, or rows of other turns; says which stage to run.
+    """
+    import pandas as pd
+
+    check_file(path, schema, like)
+    return pd.read_parquet(path)
+
+
+def check_file(path: str | Path, schema: Schema, like: pd.DataFrame | None = None) -> None:
+    """Raises AriaError as `read_table` does, without reading more than the rows' names."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema.check(pq.read_schema(path), path)
+    except FileNotFoundError:
+        raise AriaError(f"{path} is missing: run the stage {schema.stage}") from None
+    except pa.ArrowInvalid:
+        raise AriaError(f"{path} is not Parquet: run the stage {schema.stage} again") from None
+    if like is not None:
+        names = pq.read_table(path, columns=["episode_id", "position"])
+        keys = [column.to_numpy() for column in names.itercolumns()]
+        _check_rows(keys, like, path, schema)
+
+
+def _check_rows(
+    keys: list[np.ndarray], turns: pd.DataFrame, path: str | Path, schema: Schema
+) -> None:
+    """Raises AriaError unless (episode_id, position) are those of the turns, row by row."""
+    wanted: list[Any] = [turns["episode_id"].to_numpy(dtype=object), turns["position"].to_numpy()]
+    if len(keys[0]) != len(turns):
+        problem = f"has {len(keys[0])} rows for {len(turns)} turns"
+    elif differ := np.flatnonzero((keys[0] != wanted[0]) | (keys[1] != wanted[1])).tolist():
+        found, right = ([column[differ[0]] for column in columns] for columns in (keys, wanted))
+        problem = (
+            f"row {differ[0]} is position {found[1]} of episode {found[0]} where the turns have "
+            f"position {right[1]} of {right[0]}"
+        )
+    else:
+        return
+    raise AriaError(f"{path}: {problem}: run the stage {schema.stage} again")
+
+
+def data_dictionary() -> str:
+    """Markdown: a table of columns for every file."""
+    lines = [
+        "# The data of a run",
+        "",
+        "Printed by `python -m aria_dvc.records.schemas`; do not edit by hand.",
+    ]
+    for schema in SCHEMAS:
+        lines += [
+            "",
+            f"## {schema.name}: `{schema.path}`",
+            "",
+            f"Written by the stage `{schema.stage}`; one row is one {schema.row}.",
+            "",
+            "| column | type | meaning |",
+            "|---|---|---|",
+            *(f"| `{c.name}` | {c.kind} | {c.meaning} |" for c in schema.columns),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(data_dictionary(), end="")

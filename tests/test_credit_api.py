@@ -1,0 +1,158 @@
+"""`aria_dvc.credit` on logs of every shape, and what of the package is installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from ruamel.yaml import YAML
+
+import aria_dvc
+from aria_dvc.__main__ import main
+from aria_dvc.credit.settings import EMBEDDER, CreditSettings
+from aria_dvc.errors import AriaError
+
+ROOT = Path(__file__).parent.parent
+
+
+def entries(count: int = 12, seed: int = 0) -> list[dict]:
+    """Two-party dialogues with vectors; who says "yes" first gets 1."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for number in range(count):
+        words = rng.choice(["yes", "no", "well"], 4)
+        messages = [
+            {
+                "role": ("alice", "bob")[i % 2],
+                "content": word,
+                "embedding": np.eye(3)[["yes", "no", "well"].index(word)].tolist(),
+            }
+            for i, word in enumerate(words)
+        ]
+        rewards = {"alice": float(words[0] == "yes"), "bob": 0.25}
+        made.append({"episode_id": f"e{number}", "messages": messages, "rewards": rewards})
+    return made
+
+
+def frame_of(log: list[dict]) -> pd.DataFrame:
+    rows = [
+        {
+            "episode_id": entry["episode_id"],
+            "role": message["role"],
+            "text": message["content"],
+            "reward": entry["rewards"][message["role"]],
+            "position": 10 * place,
+            "embedding": np.array(message["embedding"]),
+        }
+        for entry in log
+        for place, message in enumerate(entry["messages"])
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("method", ["aria", "regression", "constant"])
+def test_every_shape_of_a_log_and_the_command_give_the_same_credit(tmp_path, capsys, method):
+    log, path = entries(), tmp_path / "log.jsonl"
+    path.write_text("\n".join(json.dumps(entry) for entry in log))
+    expected = aria_dvc.credit(log, method=method)
+    assert list(expected.columns) == ["episode_id", "position", "role", "return", "reward"]
+    for same in (path, str(path), [path]):
+        pd.testing.assert_frame_equal(aria_dvc.credit(same, method=method), expected)
+    found = aria_dvc.credit(frame_of(log), method=method)
+    assert found["position"].tolist() == (10 * expected["position"]).tolist()
+    columns = ["episode_id", "role", "return", "reward"]
+    pd.testing.assert_frame_equal(found[columns], expected[columns])
+    assert capsys.readouterr() == ("", "")
+    out = tmp_path / "credit.parquet"
+    assert main(["credit", str(path), "--method", method, "--out", str(out)]) == 0
+    pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
+
+
+def test_rows_of_a_frame_may_come_in_any_order():
+    frame = frame_of(entries())
+    mixed = pd.concat([frame[2::3], frame[0::3], frame[1::3]])
+    by = ["episode_id", "position"]
+    found = [aria_dvc.credit(f, method="aria").sort_values(by) for f in (frame, mixed)]
+    pd.testing.assert_frame_equal(*(f.reset_index(drop=True) for f in found))
+
+
+def test_other_dialogues_are_scored_without_their_outcomes():
+    fitted, new = frame_of(entries()), frame_of(entries(3, seed=1))
+    found = aria_dvc.credit(fitted, method="aria", score=new.drop(columns="reward"))
+    assert found["position"].tolist() == new["position"].tolist()
+    assert found["reward"].notna().all()
+    assert found["return"].isna().all()
+
+
+def test_mistakes_in_a_frame_are_named():
+    frame = frame_of(entries())
+    with pytest.raises(AriaError, match="no column text, reward: a frame needs episode_id"):
+        aria_dvc.credit(frame.drop(columns=["text", "reward"]))
+    frame.loc[0, "reward"] = 0.125
+    with pytest.raises(AriaError, match="episode e0 has several rewards of alice"):
+        aria_dvc.credit(frame)
+    with pytest.raises(AriaError, match="gamma is 2"):
+        aria_dvc.credit(entries(), gamma=2)
+    with pytest.raises(AriaError, match="k = 0 is outside"):
+        aria_dvc.credit(entries(), method="aria", k=0)
+
+
+def test_the_packaged_defaults_are_those_of_the_shipped_params():
+    shipped = YAML(typ="safe", pure=True).load((ROOT / "params.yaml").read_text())
+    for name, value in asdict(CreditSettings()).items():
+        assert value == shipped[name], name
+    assert shipped["embed"]["source"] == EMBEDDER
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys, aria_dvc; print(*{'numpy', 'pandas', 'torch', 'pydantic'} & set(sys.modules))",
+        "import aria_dvc.credit.methods.registry; assert callable(aria_dvc.credit)",
+    ],
+    ids=["light", "the name stays a function"],
+)
+def test_import(code):
+    options = {"capture_output": True, "text": True, "cwd": ROOT, "env": {"PYTHONPATH": "src"}}
+    found = subprocess.run([sys.executable, "-c", code], **options)
+    assert (found.stdout.strip(), found.stderr) == ("", "")
+
+
+def test_version_help_and_completion(capsys):
+    for arguments, shown in (
+        (["--version"], f"aria {aria_dvc.__version__}"),
+        (["credit", "--help"], "--method"),
+    ):
+        with pytest.raises(SystemExit, match="0"):
+            main(arguments)
+        assert shown in capsys.readouterr().out
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        assert "serve-reward-model" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_the_packaged_data(tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "src", source / "src")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    options = ["--no-deps", "--no-build-isolation", "--quiet", "-w", str(tmp_path), str(source)]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    src = ROOT / "src"
+    packaged = [p for p in src.rglob("*") if p.is_file() and p.parent.name == "data"]
+    assert packaged
+    for path in (*packaged, src / "aria_dvc" / "py.typed"):
+        assert str(path.relative_to(src)) in names
+    (entry_points,) = (name for name in names if name.endswith("entry_points.txt"))
+    assert b"aria = aria_dvc.__main__:main" in zipfile.ZipFile(wheel).read(entry_points)
