@@ -99,6 +99,7 @@ class Game(ABC):
     category: str  # "adversarial" or "single_agent"
     roles: tuple[str, ...]  # roles that act and are rewarded: ("alice", "bob") or ("agent",)
     environment: str | None  # the role that answers (e.g. "oracle"), or None
+    fixed_answers: bool = False  # the environment answers in yes, no or neither, and no other words
 
     @abstractmethod
     def grids(self) -> Mapping[str, Sequence[Config]]:
@@ -111,7 +112,3 @@ class Game(ABC):
         Raises:
             AriaError: the configuration is not one of this game's.
         """
-
-    def describe(self, role: str) -> str:
-        """A system prompt for logs of this game that came without one."""
-        return ""

@@ -20,3 +20,8 @@ def get_game(name: str) -> Game:
         raise AriaError(f"unknown game {name}{did_you_mean(name, PLAYABLE)}")
     game: Game = import_module(f"aria_dvc.games.{name}").GAME
     return game
+
+
+def has_fixed_answers(name: str) -> bool:
+    """Whether answers are yes, no or neither (`Game.fixed_answers`); of a mere log nobody knows."""
+    return name in PLAYABLE and get_game(name).fixed_answers

@@ -1,7 +1,7 @@
 """The intention space of one game: which utterances are clustered, and the table of all cuts.
 
-In Twenty Questions only the questions are clustered and answers have fixed labels (yes, no,
-other); everywhere else both sides' utterances share one tree (paper App. D).
+In a game with fixed answers (Twenty Questions) only the questions are clustered and answers have
+fixed labels (yes, no, other); everywhere else both sides' utterances share one tree (paper App. D).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aria_dvc.errors import AriaError
+from aria_dvc.games.registry import has_fixed_answers
 from aria_dvc.intentions.cuts import NestedLabels, cut_all, nested_labels, with_fixed_answers
 from aria_dvc.intentions.distinct import Distinct
 from aria_dvc.intentions.linkage import linkage
@@ -22,14 +23,13 @@ if TYPE_CHECKING:
 
     from aria_dvc.params import ClusterParams
 
-FIXED_ANSWERS = {"twenty_questions"}
 YES, NO, OTHER = 0, 1, 2
 _COLUMN = re.compile(r"k(\d+)")
 
 
 def clustered_rows(turns: pd.DataFrame, game: str) -> np.ndarray:
     """(n,) bool: the utterances that are clustered; the rest have fixed labels."""
-    if game in FIXED_ANSWERS:
+    if has_fixed_answers(game):
         return turns["is_action"].to_numpy(dtype=bool)
     return np.ones(len(turns), dtype=bool)
 
