@@ -17,7 +17,7 @@ from aria_dvc.games.dialogues import scripted_dialogues
 from aria_dvc.games.registry import get_game
 from aria_dvc.players.base import Request
 from aria_dvc.players.scripted import scripted_player
-from aria_dvc.records.names import PLAYABLE, category_of
+from aria_dvc.records.names import PLAYABLE
 
 EXAMPLES = Path(__file__).parent / "example_games"
 
@@ -36,7 +36,7 @@ def test_it_is_unknown_without_its_line():
 
 
 def test_it_is_found_and_played(last_stone):
-    assert category_of("last_stone") == last_stone.category
+    assert PLAYABLE["last_stone"] == last_stone.category
     match = last_stone.start(last_stone.grids()["default"][0])
     for text in ("I take 3.", "Fine, I take 2", "take 1", "I take 3."):
         match.play(text)

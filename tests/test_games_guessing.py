@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.guess_my_city import REFUSAL, leaks
+from aria_dvc.games.guess_my_city import REFUSAL
 from aria_dvc.games.registry import get_game
-from aria_dvc.games.twenty_questions import plurals
+from aria_dvc.oracles.city.guesses import leaks
 from aria_dvc.oracles.city.targets import cities
+from aria_dvc.oracles.objects.guesses import plurals
 from aria_dvc.oracles.objects.targets import objects
 from aria_dvc.oracles.text import fold
 

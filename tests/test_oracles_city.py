@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
-from aria_dvc.games.guess_my_city import leaks
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS
+from aria_dvc.oracles.city.guesses import leaks
 from aria_dvc.oracles.city.measure import main, measure, report
-from aria_dvc.oracles.city.oracle import UNKNOWN, city_oracle
+from aria_dvc.oracles.city.oracle import UNKNOWN, CityOracle, oracle, questions
 from aria_dvc.oracles.city.targets import cities
 from aria_dvc.oracles.text import fold
-from aria_dvc.players.question_bank import CITY_QUESTIONS
 
-ORACLES = {city.name: city_oracle(city.word) for city in cities()}
+ORACLES = {city.name: oracle(city.word) for city in cities()}
 
 PHRASINGS = (
     "What is the name of your city?",
@@ -262,7 +261,7 @@ def polarity(text: str) -> str:
 @pytest.mark.parametrize("name", ORACLES)
 def test_no_answer_names_the_city(name):
     oracle = ORACLES[name]
-    for question in (*PHRASINGS, *CITY_QUESTIONS, *INJECTIONS):
+    for question in (*PHRASINGS, *questions(), *INJECTIONS):
         answer = oracle.answer(question)
         assert not leaks(answer.text, oracle.city.name), (question, answer.text)
         folded = f" {fold(answer.text)} "
@@ -362,16 +361,16 @@ def test_any_text_gets_an_answer_without_the_name(name, text):
 
 
 def test_answers_do_not_depend_on_what_was_asked_before():
-    questions = (*CITY_QUESTIONS, *PHRASINGS)
-    first = [ORACLES["Izmir"].answer(question) for question in questions]
-    again = city_oracle("Izmir, Turkey")
-    assert [again.answer(question) for question in reversed(questions)] == first[::-1]
+    asked = (*questions(), *PHRASINGS)
+    first = [ORACLES["Izmir"].answer(question) for question in asked]
+    again = CityOracle(ORACLES["Izmir"].city)
+    assert [again.answer(question) for question in reversed(asked)] == first[::-1]
 
 
 def test_the_questions_of_the_question_bank_are_answered_for_most_cities():
     shares = {
         question: sum(oracle.answer(question).known for oracle in ORACLES.values()) / len(ORACLES)
-        for question in CITY_QUESTIONS
+        for question in questions()
     }
     assert min(shares.values()) > 0.5, min(shares, key=shares.get)
     assert sum(shares.values()) / len(shares) > 0.9
@@ -379,7 +378,7 @@ def test_the_questions_of_the_question_bank_are_answered_for_most_cities():
 
 def test_an_unknown_target_is_refused():
     with pytest.raises(AriaError, match="Atlantis"):
-        city_oracle("Atlantis, Nowhere")
+        oracle("Atlantis, Nowhere")
 
 
 def test_measure_counts_answers_and_agreement(tmp_path, capsys, monkeypatch):

@@ -6,7 +6,7 @@ success. All variants meet the same configurations with the same seeds, so they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,25 +22,26 @@ from aria_dvc.settings import BASE_MODEL, GameEvaluation
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
-    "game",
-    "variant",
-    "role",
-    "episode",
-    "config",
-    "seed",
-    "opponent",
-    "won",
-    "reward",
-    "utility",
-    "opponent_utility",
-    "no_deal",
-    "reason",
-    "failure_role",
-    "failure_kind",
-    "turns",
-    "completion_tokens",
-)
+# See records/schemas.py.
+COLUMNS = {
+    "game": "str",
+    "variant": "str",
+    "role": "str",
+    "episode": "str",
+    "config": "str",
+    "seed": "int64",
+    "opponent": "str",
+    "won": "bool",
+    "reward": "float64",
+    "utility": "float64",
+    "opponent_utility": "float64",
+    "no_deal": "bool",
+    "reason": "str",
+    "failure_role": "str",
+    "failure_kind": "str",
+    "turns": "int64",
+    "completion_tokens": "int64",
+}
 
 
 def evaluate_category(
@@ -63,7 +64,7 @@ def evaluate_category(
         for role, session in _sessions(params, game, policy)
         for episode in session.play(params, f"evaluate {game}: {variant} as {role}")
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[str, Session]]:
@@ -101,32 +102,30 @@ def _opponents(game: Game, role: str, wanted: GameEvaluation) -> Iterator[dict[s
 
 
 def _row(
-    episode: Episode, variant: str, role: str, players: dict[str, str] | Any
+    episode: Episode, variant: str, role: str, players: Mapping[str, str]
 ) -> tuple[Any, ...]:
     import orjson
 
-    info = episode.info
-    utilities = info["utilities"]
-    own = utilities.get(role)
-    other = next((value for name, value in utilities.items() if name != role), None)
-    reward = episode.rewards[role]
-    failure = info["failure"] or {"role": "", "kind": ""}
+    record = episode.record
+    own = record.utilities.get(role)
+    other = next((value for name, value in record.utilities.items() if name != role), None)
+    reward, failure = episode.rewards[role], record.failure
     return (
         episode.game,
         variant,
         role,
         episode.episode_id,
-        orjson.dumps(info["config"], option=orjson.OPT_SORT_KEYS).decode(),
-        info["seed"],
+        orjson.dumps(record.config, option=orjson.OPT_SORT_KEYS).decode(),
+        record.seed,
         next((spec for name, spec in players.items() if name != role), ""),
-        bool(reward == 1.0) if own is None else bool(own > other),
+        bool(reward == 1.0) if own is None or other is None else bool(own > other),
         reward,
         own,
         other,
-        own is not None and not info["failure"] and not info["details"].get("deal", False),
-        info["reason"],
-        failure["role"],
-        failure["kind"],
+        own is not None and failure is None and not record.details.get("deal", False),
+        record.reason,
+        failure.role if failure else "",
+        failure.kind if failure else "",
         sum(utterance.role == role for utterance in episode.utterances),
-        info["tokens"][role]["completion"],
+        record.tokens[role].completion,
     )

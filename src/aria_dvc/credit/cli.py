@@ -9,7 +9,7 @@ from typing import Any
 from aria_dvc.credit.methods.registry import method_names
 from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
-from aria_dvc.records.names import game_names
+from aria_dvc.records.names import PLAYABLE
 
 USAGE = """\
 Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward. The
@@ -40,7 +40,7 @@ def add_credit_parser(subparsers: Any) -> None:
     add("--gamma", type=float, default=default.gamma, help="discount per own turn (%(default)s)")
     add("--folds", type=int, default=default.folds, help="folds by episode (%(default)s)")
     add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
-    add("--game", choices=game_names(), help="what the logs are of; default what they say")
+    add("--game", choices=sorted(PLAYABLE), help="what the logs are of; default what they say")
     add("--seed", type=int, default=settings.seed, help="deals the folds (%(default)s)")
     parser.set_defaults(run=run_credit)
 

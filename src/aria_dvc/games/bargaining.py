@@ -115,12 +115,5 @@ class Bargaining(Game):
         check_reward(self.name, reward)
         return BargainingMatch(complete(self.name, config, RANGES), reward)
 
-    def describe(self, role: str) -> str:
-        rival = other(role).capitalize()
-        return (
-            f"You are {role.capitalize()}. You and {rival} divide a sum of money by taking turns "
-            "making offers. Each turn, accept the last offer or make another. Waiting costs value."
-        )
-
 
 GAME = Bargaining()

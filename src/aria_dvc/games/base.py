@@ -111,7 +111,3 @@ class Game(ABC):
         Raises:
             AriaError: the configuration is not one of this game's.
         """
-
-    def describe(self, role: str) -> str:
-        """A system prompt for logs of this game that came without one."""
-        return ""

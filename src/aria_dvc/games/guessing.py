@@ -6,26 +6,39 @@ The oracle is a role like any other, so an embedded one or a language model can 
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.alternating import refuse_unknown_keys
-from aria_dvc.games.base import Config, Failure, Match, Outcome
+from aria_dvc.games.base import Config, Failure, Game, Match, Outcome
 from aria_dvc.games.parsing import cut, utterance
-from aria_dvc.oracles.text import fold
+from aria_dvc.oracles.base import Knowledge, Oracle
 
 MAX_QUESTIONS = 20
 MAX_QUESTION_CHARS = 500
 
 
 class GuessingMatch(Match):
-    """`config`: target, max_questions. Lines alternate agent, oracle; a win closes both."""
+    """`config`: target, max_questions. Lines alternate agent, oracle; a win closes both.
+
+    knowledge: what the game is about. solved_answer: the oracle's line after a right guess.
+    no_answer: what the oracle says when it tells nothing.
+    """
 
     roles = ("agent",)
+    knowledge: Knowledge
     solved_answer = "Yes."
+    no_answer: str
+
+    @property
+    def oracle(self) -> Oracle:
+        """The embedded oracle of the target."""
+        return self.knowledge.oracle(self.config["target"])
+
+    def solved_by(self, question: str) -> bool:
+        """Whether the question names the target as its guess."""
+        return self.oracle.is_guess(question)
 
     @property
     def to_move(self) -> str | None:
@@ -37,10 +50,6 @@ class GuessingMatch(Match):
     def asked(self) -> int:
         """Questions asked so far."""
         return sum(role == "agent" for role, _ in self.lines)
-
-    @abstractmethod
-    def solved_by(self, question: str) -> bool:
-        """Whether the question names the target as its guess."""
 
     @abstractmethod
     def read_answer(self, text: str) -> str:
@@ -85,6 +94,24 @@ class GuessingMatch(Match):
         )
 
 
+class GuessingGame(Game):
+    """A guessing game is its kind of match."""
+
+    category = "single_agent"
+    roles = ("agent",)
+    environment = "oracle"
+    match: type[GuessingMatch]
+
+    def grids(self) -> Mapping[str, Sequence[Config]]:
+        """`default`: all targets."""
+        targets = self.match.knowledge.targets()
+        return {"default": [complete(self.name, {"target": target}) for target in targets]}
+
+    def start(self, config: Config, reward: str = "win") -> GuessingMatch:
+        full = complete(self.name, config)
+        return self.match({**full, "target": self.match.knowledge.oracle(full["target"]).target})
+
+
 def complete(game: str, config: Config) -> Config:
     """A configuration with the default number of questions; the target is not checked here.
 
@@ -98,60 +125,3 @@ def complete(game: str, config: Config) -> Config:
     if type(limit) is not int or not 1 <= limit <= MAX_QUESTIONS:
         raise AriaError(f"{game}: max_questions is {limit!r}: use a number from 1 to 20")
     return {"target": config["target"], "max_questions": limit}
-
-
-# --- guesses --------------------------------------------------------------------------------------
-
-_END = re.compile(r"(?<!\bst)(?<!\b[a-z])([.!?]+)(?=\s|$)")
-_ASKS = re.compile(
-    r"(?:is|isnt|are|arent|was|were|do|does|did|can|could|would|will|has|have|might|may|must|what"
-    r"|which|where|who|when|how|why)\b"
-)
-_FILLER = (
-    r"(?:based on (?:\w+ ){1,8}?)?"
-    r"(?:(?:let me guess|ok|okay|so|well|then|now|hmm|alright|great|and|please"
-    r"|(?:my )?(?:final |last )?(?:guess|answer)|(?:next |final )?question|q|\d{1,2}) )*"
-)
-_TAIL = (
-    r"(?: (?:then|right|correct|by any chance|maybe|perhaps|please|or not|yes or no"
-    r"|your final answer))*"
-)
-
-
-@dataclass(frozen=True)
-class GuessGrammar:
-    """How guesses are phrased in one game, in folded words.
-
-    lead: pattern of what may stand before the name ("is it a"); it may be empty.
-    suffix: pattern of what may follow the name (", China").
-    """
-
-    lead: str
-    suffix: str = ""
-
-    def pattern(self, names: Iterable[str]) -> re.Pattern[str]:
-        """Matches a folded sentence that is a guess of one of the folded `names`."""
-        either = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-        return re.compile(rf"{_FILLER}(?:(?:{self.lead}) )?(?:{either}){self.suffix}{_TAIL}")
-
-
-def guess_sentence(text: str) -> tuple[str, list[str]]:
-    """The sentence that may be a guess, and the others, folded; ("", [...]) if two questions."""
-    pieces = _END.split(text.lower())
-    ends = [*pieces[1::2], ""]
-    parts = [(fold(piece), end) for piece, end in zip(pieces[::2], ends, strict=True)]
-    parts = [(piece, end) for piece, end in parts if piece]
-    asked = [i for i, (piece, end) in enumerate(parts) if "?" in end or _ASKS.match(piece)]
-    if not parts or len(asked) > 1:
-        return "", [piece for piece, _ in parts]
-    chosen = asked[0] if asked else len(parts) - 1
-    return parts[chosen][0], [piece for i, (piece, _) in enumerate(parts) if i != chosen]
-
-
-def is_guess(text: str, target: re.Pattern[str], anything: re.Pattern[str]) -> bool:
-    """Whether the text guesses the target and nothing else.
-
-    `target` matches guesses of the target, `anything` guesses of any target of the game.
-    """
-    guess, others = guess_sentence(text)
-    return bool(target.fullmatch(guess)) and not any(map(anything.fullmatch, others))

@@ -120,12 +120,5 @@ class Negotiation(Game):
         check_reward(self.name, reward)
         return NegotiationMatch(complete(self.name, config, RANGES), reward)
 
-    def describe(self, role: str) -> str:
-        trade = "sell a product to" if role == "alice" else "buy a product from"
-        return (
-            f"You are {role.capitalize()} and want to {trade} {other(role).capitalize()}. You take "
-            "turns: accept the last price, offer another one, or deal with John at your own value."
-        )
-
 
 GAME = Negotiation()

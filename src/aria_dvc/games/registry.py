@@ -6,8 +6,8 @@ from importlib import import_module
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Game
-from aria_dvc.params import did_you_mean
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.suggestions import did_you_mean
 
 
 def get_game(name: str) -> Game:

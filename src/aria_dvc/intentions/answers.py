@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-FIXED_ANSWERS = {"twenty_questions"}
+from aria_dvc.records.names import FIXED_ANSWERS
+
 YES, NO, OTHER = 0, 1, 2
 
 

@@ -23,8 +23,47 @@ class Answer:
 
 
 class Oracle(Protocol):
-    """Answers questions about one hidden target, offline and deterministically."""
+    """Knows one hidden target, offline and deterministically."""
+
+    @property
+    def target(self) -> str:
+        """The target as configurations of the game write it."""
+        ...
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Folded names of the target; every guess of it contains one."""
+        ...
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """Questions that guess the target, as a player may put them."""
+        ...
 
     def answer(self, question: str) -> Answer:
         """Answer one question in natural language; never raises on odd text."""
+        ...
+
+    def is_guess(self, question: str) -> bool:
+        """Whether the question names the target as its guess, read strictly."""
+        ...
+
+
+class Knowledge(Protocol):
+    """What a guessing game is about: the doors in the module `oracle` of each sub-package."""
+
+    def targets(self) -> tuple[str, ...]:
+        """All targets, in the published order."""
+        ...
+
+    def oracle(self, target: str) -> Oracle:
+        """The oracle of a target, however it is spelled; the same one for the same target.
+
+        Raises:
+            AriaError: `target` names none.
+        """
+        ...
+
+    def questions(self) -> tuple[str, ...]:
+        """Everyday questions that can be answered for most targets."""
         ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from functools import singledispatch
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from aria_dvc.errors import AriaError
@@ -19,7 +20,7 @@ from aria_dvc.games.negotiation import NegotiationMatch
 from aria_dvc.params import did_you_mean
 from aria_dvc.players import phrases
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
-from aria_dvc.players.questioners import QUESTIONERS, oracle_answer
+from aria_dvc.players.questioners import QUESTIONERS, embedded_answer
 from aria_dvc.players.strategies import STRATEGIES, Seat, Strategy
 from aria_dvc.records.names import STRATEGY_NAMES
 
@@ -64,11 +65,11 @@ class ScriptedPlayer:
         """
         rng = random.Random(f"{seed}/{role}/{len(match.lines)}")
         if isinstance(match, AlternatingMatch) and self.strategy in STRATEGIES:
-            return _bargain(match, role, STRATEGIES[self.strategy], rng)
+            return _move(match, role, STRATEGIES[self.strategy], rng)
         if isinstance(match, GuessingMatch) and self.strategy in QUESTIONERS and role == "agent":
             return QUESTIONERS[self.strategy](match, rng)
         if isinstance(match, GuessingMatch) and self.strategy == "oracle" and role == "oracle":
-            return oracle_answer(match.game, match.config["target"], match.lines[-1][1])
+            return embedded_answer(match, match.lines[-1][1]).text
         if isinstance(match, SelfPlaying) and self.strategy == OWN:
             return match.scripted_text(rng)
         raise PlayerFailure(
@@ -100,11 +101,14 @@ def embedded_oracle() -> Player:
     return player
 
 
-def _bargain(match: AlternatingMatch, role: str, strategy: Strategy, rng: random.Random) -> str:
-    first = not match.offers
-    if isinstance(match, NegotiationMatch):
-        return _negotiate(match, role, strategy, rng)
-    assert isinstance(match, BargainingMatch)
+@singledispatch
+def _move(match: AlternatingMatch, role: str, strategy: Strategy, rng: random.Random) -> str:
+    """The words of a strategy in each game of alternating offers."""
+    raise PlayerFailure("wrong_strategy", f"no strategy has words for {match.game}")
+
+
+@_move.register
+def _share(match: BargainingMatch, role: str, strategy: Strategy, rng: random.Random) -> str:
     discounts = {"alice": match.config["delta_a"], "bob": match.config["delta_b"]}
     if not match.config["complete_information"]:
         discounts = dict.fromkeys(ROLES, discounts[role])
@@ -119,7 +123,7 @@ def _bargain(match: AlternatingMatch, role: str, strategy: Strategy, rng: random
     share = percent if role == "alice" else 1 - percent
     whole, unit = (Fraction(100), "%") if match.money > SMALL_SUM else (match.money, "")
     gains = [number_text(whole * part) + unit for part in (share, 1 - share)]
-    return phrases.say_shares(rng, role, gains[0], gains[1], first)
+    return phrases.say_shares(rng, role, gains[0], gains[1], not match.offers)
 
 
 def _seat(
@@ -139,7 +143,8 @@ def _seat(
     )
 
 
-def _negotiate(match: NegotiationMatch, role: str, strategy: Strategy, rng: random.Random) -> str:
+@_move.register
+def _price(match: NegotiationMatch, role: str, strategy: Strategy, rng: random.Random) -> str:
     seller, buyer = _believed_values(match, role)
     if buyer <= seller:
         return _without_surplus(match, role, rng)

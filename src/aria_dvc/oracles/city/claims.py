@@ -48,6 +48,9 @@ _ONCE = (
 _FINAL = frozenset({"former", "in", "capital", "population", "coast", "hemisphere", "rank"})
 """Topics whose rules understand the whole claim: unknown there is unknown everywhere."""
 
+Check = Callable[[re.Match[str]], bool | None]
+Rule = tuple[str, str, Check]
+
 
 class Claims:
     """Truth of statements about one city."""
@@ -58,7 +61,7 @@ class Claims:
         self.topics = Topics(facts)
         self.water = WaterClaims(facts, self.places)
         self.country = CountryClaims(facts, self.places)
-        self.rules: list[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool | None]]] = [
+        self.rules: list[tuple[str, re.Pattern[str], Check]] = [
             (topic, re.compile(pattern), check) for topic, pattern, check in self._rules()
         ]
 
@@ -82,9 +85,12 @@ class Claims:
                     return result, topic
         return self.topics.truth(claim), "topic"
 
-    # -- rules: topic, pattern of the whole claim, check ---------------------------------------
+    # -- rules, tried in order: topic, pattern of the whole claim, check ------------------------
 
-    def _rules(self) -> list[tuple[str, str, Callable[[re.Match[str]], bool | None]]]:
+    def _rules(self) -> list[Rule]:
+        return [*self._by_the_water(), *self._in_places(), *self._of_rank_and_size()]
+
+    def _by_the_water(self) -> list[Rule]:
         coast = r"(?:a |the )?(?:coast(?:al)?(?:line)?(?: (?:area|region|city|town|line|location))?|sea(?:side|shore)?|ocean(?:front)?|beach)"
         return [
             ("coast", rf"^{_LOCATED}(?:directly )?(?:on|in|along|at|by|right on) {coast}$", lambda m: self.water.coastal()),
@@ -100,6 +106,10 @@ class Claims:
             ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing) (?:the )?(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side|bank)? ?(?:of )?(?:the )?(.+)$", lambda m: self.water.named_water(m[1], m[2])),
             ("island", rf"^{_LOCATED}(?:on|in) (?:an|one of the|its own) islands?(?: nation| country| city)?$|^(?:an )?island(?: city| nation)?$", lambda m: self.water.on_island()),
             ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda m: self.facts.country.islands or None),
+        ]  # fmt: skip
+
+    def _in_places(self) -> list[Rule]:
+        return [
             ("equator", rf"^{_LOCATED}(?:near|close to|on|along) the equator$", lambda m: between(abs(self.facts.latitude), 7, 13)),
             ("hemisphere", rf"^{_LOCATED}(?:in|within) the (north|south|east|west)(?:ern)? hemisphere$", lambda m: self.hemisphere(m[1])),
             ("hemisphere", rf"^{_LOCATED}(north|south) of the equator$", lambda m: self.hemisphere(m[1])),
@@ -114,6 +124,10 @@ class Claims:
             ("in", r"^(?:a |an )?(?:city |town |part |place |located )+(?:in|of|within) (?:the )?(.+)$", lambda m: self.within(m[1])),
             ("kind", r"^(?:an? )?([a-z]+) (?:city|town)$", lambda m: self.adjective(m[1])),
             ("near", rf"^{_LOCATED}(?:near|close to|next to|nearby|in (?:the vicinity of|close proximity to)|adjacent to|in the proximity of|within (?:a )?(?:short|driving) distance (?:of|from)|not far from|just outside) (?:the )?(.+)$", lambda m: self.near(m[1])),
+        ]  # fmt: skip
+
+    def _of_rank_and_size(self) -> list[Rule]:
+        return [
             ("capital", r"^(?:a |the )?(?:current )?(?:national )?capital(?: city)?(?: (?:of|for|in) (?:the |its |a |their )?(?:own )?(.+))?$", lambda m: self.capital(m[1])),
             ("capital", r"^(?:a |the |its )?(?:provincial|state|regional|prefectural|departmental) capital(?: (?:city )?(?:of|in) (?:the |its )?(.+))?$", lambda m: self.capital(m[1] or "province")),
             ("capital", r"^(.+?)s? capital(?: city)?$", lambda m: self.capital(m[1]) if m[1] in regions() else None),

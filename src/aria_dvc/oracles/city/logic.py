@@ -1,4 +1,4 @@
-"""Three-valued logic and numbers in words; None stands for what is not known."""
+"""Three-valued logic, and numbers in millions; None stands for what is not known."""
 
 from __future__ import annotations
 

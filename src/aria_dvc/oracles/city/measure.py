@@ -20,7 +20,7 @@ from pathlib import Path
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.base import Answer
-from aria_dvc.oracles.city.oracle import CityOracle, city_oracle
+from aria_dvc.oracles.city.oracle import oracle
 
 _POLARITY = re.compile(r"^\W*(yes|no)\b", re.IGNORECASE)
 
@@ -64,12 +64,10 @@ def read_turns(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def measure(path: Path) -> list[Turn]:
     """Ask the embedded oracle every question of the log."""
-    oracles: dict[str, CityOracle] = {}
-    turns = []
-    for city, question, recorded in read_turns(path):
-        oracle = oracles.get(city) or oracles.setdefault(city, city_oracle(city))
-        turns.append(Turn(city, question, recorded, oracle.answer(question)))
-    return turns
+    return [
+        Turn(city, question, recorded, oracle(city).answer(question))
+        for city, question, recorded in read_turns(path)
+    ]
 
 
 def report(turns: list[Turn], show: int, seed: int) -> str:

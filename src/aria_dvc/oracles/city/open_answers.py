@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from aria_dvc.oracles.city.claims import Claims
 from aria_dvc.oracles.city.lists import SIGHT_KINDS, SIGHTS_LEFT_OUT
@@ -51,6 +51,9 @@ _NAMED_TOPICS = frozenset(
      "mountains", "border", "continent", "known", "religion", "clothing"}
 )  # fmt: skip
 """Topics whose answer fits "what is the name of the ...": one outstanding thing each."""
+
+
+Slot = tuple[str, str, Callable[[], str]]
 
 
 class OpenAnswers:
@@ -102,9 +105,12 @@ class OpenAnswers:
         sight = self.claims.topics.sight(kind) if kind in SIGHT_KINDS else None
         return f"One that is well known is {_dotless(sight)}." if sight else ""
 
-    # -- slots, tried in order ------------------------------------------------------------------
+    # -- slots, tried in order: topic, pattern of the question, answer ----------------------------
 
-    def _slots(self) -> list[tuple[str, str, Callable[[], str]]]:
+    def _slots(self) -> list[Slot]:
+        return [*self._about_the_country(), *self._about_people(), *self._about_places()]
+
+    def _about_the_country(self) -> list[Slot]:
         say = self.facts.say
         return [
             ("elevation", r"altitude|elevation|height above sea level|high above sea level", self._elevation),
@@ -119,6 +125,11 @@ class OpenAnswers:
             ("population", r"populations?|how many people|inhabitants|how (?:big|large|populous) is CITY|size of CITY|CITY size", self._population),
             ("climate", r"climate|weather|temperatures?|seasons?|rainfall|winters?|summers?|snow", lambda: f"The climate is {say('climate')}."),
             ("religion", r"religions?|faith|religious (?:beliefs?|affiliation|group|composition|demographics)|worship", lambda: f"Mostly {say('religion')}."),
+        ]  # fmt: skip
+
+    def _about_people(self) -> list[Slot]:
+        say = self.facts.say
+        return [
             ("cuisine", r"cuisines?|dish(?:es)?|foods?|(?:people|locals|you) eat|delicac(?:y|ies)|culinary|meals?|snacks?|street food|specialt(?:y|ies)", lambda: f"Typical dishes are {say('cuisine')}."),
             ("nickname", r"nickname|known as|referred to|called the|moniker|slogan", self._nickname),
             ("transport", r"transport(?:ation)?|get around|commute|traffic", self._transport),
@@ -132,6 +143,11 @@ class OpenAnswers:
             ("history", r"histor(?:y|ical (?:significance|events?|importance|background|facts?))|founded|established|how old|historically|(?<!economic )significance of CITY|past", lambda: f"In its history, {say('history')}."),
             ("government", r"government|political (?:system|structure|situation|status|climate)|governed|ruled|politics", lambda: f"It belongs to {_article(say('government'))}."),
             ("economy", r"industr(?:y|ies)|econom(?:y|ic|ies)|economic significance|jobs?|businesses|exports?|manufactur\w+|produced?|products?|companies|sectors?|livelihood|occupation", lambda: f"Its economy rests on {say('economy')}."),
+        ]  # fmt: skip
+
+    def _about_places(self) -> list[Slot]:
+        say = self.facts.say
+        return [
             ("university", r"universit(?:y|ies)|educational institutions?|colleges?|schools?", lambda: self._sight("university")),
             ("mountains", r"mountains?(?: ranges?)?|hills?|volcano(?:es)?|natural (?:features?|landmarks?|attractions?|wonders?)|geograph\w+|terrain|landscape|scenery", self._terrain),
             ("waters", r"(?<!river or )(?:lakes?|reservoirs?|ponds?)(?! or rivers?)", self._lakes),
@@ -163,7 +179,7 @@ class OpenAnswers:
     def _country_capital(self) -> str:
         if self.claims.national():
             return "The city itself is the capital of its country."
-        return f"The capital of its country is {sorted(self.facts.country.capital, key=len)[0].title()}."
+        return f"The capital of its country is {_shortest_first(self.facts.country.capital)[0].title()}."
 
     def _country(self) -> str:
         country = self.facts.country
@@ -243,12 +259,17 @@ class OpenAnswers:
         return "It lies by the sea." if self.facts.coast == "yes" else ""
 
     def _terrain(self) -> str:
-        mountains = sorted(self.facts.mountains.sure, key=len)
+        mountains = _shortest_first(self.facts.mountains.sure)
         return (
             f"In or near it rise {', '.join(name.title() for name in mountains[:2])}."
             if mountains
             else ""
         )
+
+
+def _shortest_first(names: Iterable[str]) -> list[str]:
+    """The names by length and then by letters, so that an answer is the same in every run."""
+    return sorted(names, key=lambda name: (len(name), name))
 
 
 def _dotless(name: str | None) -> str:

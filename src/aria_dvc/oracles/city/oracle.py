@@ -1,6 +1,6 @@
 """The embedded oracle of Guess My City.
 
-`city_oracle("Shanghai, China").answer("Is your city on the coast?")` -> `Yes, it is.` Answers
+`oracle("Shanghai, China").answer("Is your city on the coast?")` -> `Yes, it is.` Answers
 never contain the city's name; what the tables do not cover is answered with `UNKNOWN`.
 """
 
@@ -9,16 +9,19 @@ never contain the city's name; what the tables do not cover is answered with `UN
 from __future__ import annotations
 
 import re
+from functools import cache, cached_property
 
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS, Answer
 from aria_dvc.oracles.city.claims import Claims
 from aria_dvc.oracles.city.facts import city_facts
 from aria_dvc.oracles.city.gazetteer import regions, towns
+from aria_dvc.oracles.city.guesses import guesses
 from aria_dvc.oracles.city.lists import DIRECTIONS
 from aria_dvc.oracles.city.open_answers import OpenAnswers
 from aria_dvc.oracles.city.question import Question, read_question
-from aria_dvc.oracles.city.targets import City, find_city, find_city_mentions
+from aria_dvc.oracles.city.targets import PACKAGE, City, cities, find_city, find_city_mentions
 from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_lines
 
 UNKNOWN = "I do not know the answer to that."
 _YES_NO = re.compile(
@@ -46,9 +49,27 @@ class CityOracle:
 
     def __init__(self, city: City) -> None:
         self.city = city
-        self.claims = Claims(city_facts()[city.name])
-        self.open = OpenAnswers(self.claims)
+        self.target = city.word
+        self.spellings = city.names
         self._names = re.compile(rf"\b(?:{'|'.join(map(re.escape, city.names))})\b")
+
+    @cached_property
+    def claims(self) -> Claims:
+        return Claims(city_facts()[self.city.name])
+
+    @cached_property
+    def open(self) -> OpenAnswers:
+        return OpenAnswers(self.claims)
+
+    @cached_property
+    def guesses(self) -> tuple[str, ...]:
+        """Questions that guess the city, as a player may put them."""
+        patterns = read_lines(PACKAGE, "guesses.txt")
+        return tuple(p.format(city=self.city.name, country=self.city.country) for p in patterns)
+
+    def is_guess(self, question: str) -> bool:
+        """Whether the question names the city as its guess, read strictly."""
+        return guesses(self.city.name, question)
 
     def answer(self, question: str) -> Answer:
         """Answer one question; `known` is False for `UNKNOWN`."""
@@ -270,10 +291,27 @@ def _phrase(verb: str, subject: str, value: bool, negated: bool) -> str:
     return f"Yes, it {verb}." if value else f"No, it {verb} not."
 
 
-def city_oracle(word: str) -> CityOracle:
-    """The oracle for a target such as `Shanghai, China`.
+@cache
+def targets() -> tuple[str, ...]:
+    """The 100 targets, written `Shanghai, China`, in the published order."""
+    return tuple(city.word for city in cities())
+
+
+def oracle(target: str) -> CityOracle:
+    """The oracle for a target such as `Shanghai, China` or `Shanghai`; the same one for a city.
 
     Raises:
-        AriaError: `word` names no target city.
+        AriaError: `target` names no target city.
     """
-    return CityOracle(find_city(word))
+    return _oracle(find_city(target))
+
+
+@cache
+def _oracle(city: City) -> CityOracle:
+    return CityOracle(city)
+
+
+@cache
+def questions() -> tuple[str, ...]:
+    """Everyday questions that can be answered for most cities."""
+    return tuple(read_lines(PACKAGE, "questions.txt"))

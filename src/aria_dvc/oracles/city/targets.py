@@ -14,6 +14,8 @@ from aria_dvc.errors import AriaError
 from aria_dvc.oracles.text import fold, phrase_pattern
 from aria_dvc.packaged import read_lines, read_rows, split
 
+PACKAGE = "aria_dvc.oracles.city"
+
 
 @dataclass(frozen=True, slots=True)
 class City:
@@ -37,7 +39,7 @@ class City:
 @cache
 def cities() -> tuple[City, ...]:
     """The 100 targets, in the order of the published list."""
-    rows = read_rows("aria_dvc.oracles.city", "cities.csv")
+    rows = read_rows(PACKAGE, "cities.csv")
     return tuple(City(row["name"], row["country"], split(row["aliases"])) for row in rows)
 
 
@@ -49,7 +51,7 @@ def _by_name() -> dict[str, City]:
 @cache
 def _mention_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Phrases that only contain a city's name, and the names."""
-    others = read_lines("aria_dvc.oracles.city", "not_the_city.txt")
+    others = read_lines(PACKAGE, "not_the_city.txt")
     return phrase_pattern(others), phrase_pattern(list(_by_name()))
 
 

@@ -1,4 +1,4 @@
-"""Guesses by name: right only of the named target, or of all that belong to the named kind."""
+"""Claims by name (`is it a cat`): true of the named target, or of all that belong to the named kind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The embedded oracle of Twenty Questions.
 
-`object_oracle("Cat").answer("Is it a mammal?")` -> `Yes.` Questions that are not yes-or-no
+`oracle("Cat").answer("Is it a mammal?")` -> `Yes.` Questions that are not yes-or-no
 questions about the object, or that the property table does not cover, get `Invalid question.`
 
 A contracted `Isn't it alive?` is answered like `Is it alive?`; a literal not is taken literally:
@@ -9,11 +9,15 @@ A contracted `Isn't it alive?` is answered like `Is it alive?`; a literal not is
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS, Answer
 from aria_dvc.oracles.objects.claims import meaning
-from aria_dvc.oracles.objects.targets import Object, find_object
+from aria_dvc.oracles.objects.guesses import guesses
+from aria_dvc.oracles.objects.targets import PACKAGE, Object, find_object, objects
+from aria_dvc.oracles.objects.words import WITHOUT_ARTICLE
+from aria_dvc.oracles.text import fold
+from aria_dvc.packaged import read_lines
 
 YES, NO, INVALID = "Yes.", "No.", "Invalid question."
 
@@ -23,6 +27,18 @@ class ObjectOracle:
 
     def __init__(self, item: Object) -> None:
         self.item = item
+        self.target = item.name
+        self.spellings = tuple(map(fold, item.spellings))
+
+    @cached_property
+    def guesses(self) -> tuple[str, ...]:
+        """Questions that guess the object, as a player may put them."""
+        thing = _with_article(self.item)
+        return tuple(pattern.format(thing=thing) for pattern in read_lines(PACKAGE, "guesses.txt"))
+
+    def is_guess(self, question: str) -> bool:
+        """Whether the question names the object as its guess, read strictly."""
+        return guesses(self.item.name, question)
 
     def answer(self, question: str) -> Answer:
         """`Yes.`, `No.` or, with `known` False, `Invalid question.`; never raises on odd text."""
@@ -36,15 +52,36 @@ class ObjectOracle:
         return Answer(INVALID, False, "unknown")
 
 
+def _with_article(item: Object) -> str:
+    """`a cat`, `an apple`, `a pair of socks`, `glue`."""
+    pair = [spelling for spelling in item.spellings if spelling.startswith("Pair ")]
+    thing = (pair[0] if pair else item.name).lower()
+    if thing in WITHOUT_ARTICLE:
+        return thing
+    return f"an {thing}" if thing[0] in "aeiou" else f"a {thing}"
+
+
 @cache
-def _oracle(name: str) -> ObjectOracle:
-    return ObjectOracle(find_object(name))
+def targets() -> tuple[str, ...]:
+    """The names of the 157 targets, grouped by category in the published order."""
+    return tuple(item.name for item in objects())
 
 
-def object_oracle(name: str) -> ObjectOracle:
+def oracle(target: str) -> ObjectOracle:
     """The oracle for a target such as `Cat`; the same one for the same object.
 
     Raises:
-        AriaError: `name` spells no target.
+        AriaError: `target` spells no target.
     """
-    return _oracle(find_object(name).name)
+    return _oracle(find_object(target))
+
+
+@cache
+def _oracle(item: Object) -> ObjectOracle:
+    return ObjectOracle(item)
+
+
+@cache
+def questions() -> tuple[str, ...]:
+    """Everyday questions that can be answered for every object."""
+    return tuple(read_lines(PACKAGE, "questions.txt"))

@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS
-from aria_dvc.oracles.objects.oracle import INVALID, NO, YES, object_oracle
+from aria_dvc.oracles.objects.oracle import INVALID, NO, YES, oracle, questions
 from aria_dvc.oracles.objects.table import measures, properties
 from aria_dvc.oracles.objects.targets import objects
 from aria_dvc.oracles.text import fold
-from aria_dvc.players.question_bank import OBJECT_QUESTIONS
 
 DATA = Path(__file__).parent / "data"
 
 
 def answer(word, question):
-    return object_oracle(word).answer(question).text
+    return oracle(word).answer(question).text
 
 
 def wrong_answers(name):
@@ -52,7 +51,7 @@ def test_the_checks_cover_every_object():
 
 
 def test_scripted_questions_are_always_answered():
-    for question in OBJECT_QUESTIONS:
+    for question in questions():
         assert {answer(item.name, question) for item in objects()} <= {YES, NO}, question
 
 
@@ -140,7 +139,7 @@ def test_negation(word, question, expected):
 )
 def test_what_cannot_be_answered_is_invalid_for_every_object(question):
     for item in objects():
-        found = object_oracle(item.name).answer(question)
+        found = oracle(item.name).answer(question)
         assert (found.text, found.known) == (INVALID, False), item.name
 
 
@@ -199,26 +198,26 @@ def test_animals_plants_and_things_exclude_each_other():
 
 
 def test_answers_take_milliseconds_and_repeat():
-    questions = OBJECT_QUESTIONS[:40]
-    oracle = object_oracle("harp")
-    oracle.answer("Is it alive?")
+    asked = questions()[:40]
+    harp = oracle("harp")
+    harp.answer("Is it alive?")
     start = time.perf_counter()
-    first = [oracle.answer(f"Well, {question}") for question in questions]
-    assert (time.perf_counter() - start) / len(questions) < 0.05
-    assert first == [oracle.answer(f"Well, {question}") for question in questions]
+    first = [harp.answer(f"Well, {question}") for question in asked]
+    assert (time.perf_counter() - start) / len(asked) < 0.05
+    assert first == [harp.answer(f"Well, {question}") for question in asked]
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=200) | st.text("is it a or not than of cat?, ", max_size=60))
 def test_any_text_gets_one_of_three_answers(text):
-    found = object_oracle("Cat").answer(text)
+    found = oracle("Cat").answer(text)
     assert found.text in {YES, NO, INVALID}
     assert found.known == (found.text != INVALID)
 
 
 def test_an_unknown_target_is_refused():
     with pytest.raises(AriaError, match="no target object"):
-        object_oracle("Compass")
-    assert object_oracle("tv") is object_oracle("Television")
-    assert fold("TV") in [fold(word) for word in object_oracle("tv").item.spellings]
+        oracle("Compass")
+    assert oracle("tv") is oracle("Television")
+    assert fold("TV") in [fold(word) for word in oracle("tv").item.spellings]
     assert MAX_QUESTION_CHARS >= 500

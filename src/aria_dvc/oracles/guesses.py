@@ -1,0 +1,66 @@
+"""Guesses: which sentences name a target and claim nothing else, read strictly.
+
+Both sub-packages describe their ways to guess as a `GuessGrammar` over folded words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from aria_dvc.oracles.text import fold
+
+_END = re.compile(r"(?<!\bst)(?<!\b[a-z])([.!?]+)(?=\s|$)")
+_ASKS = re.compile(
+    r"(?:is|isnt|are|arent|was|were|do|does|did|can|could|would|will|has|have|might|may|must|what"
+    r"|which|where|who|when|how|why)\b"
+)
+_FILLER = (
+    r"(?:based on (?:\w+ ){1,8}?)?"
+    r"(?:(?:let me guess|ok|okay|so|well|then|now|hmm|alright|great|and|please"
+    r"|(?:my )?(?:final |last )?(?:guess|answer)|(?:next |final )?question|q|\d{1,2}) )*"
+)
+_TAIL = (
+    r"(?: (?:then|right|correct|by any chance|maybe|perhaps|please|or not|yes or no"
+    r"|your final answer))*"
+)
+
+
+@dataclass(frozen=True)
+class GuessGrammar:
+    """How guesses are phrased in one game, in folded words.
+
+    lead: pattern of what may stand before the name ("is it a"); it may be empty.
+    suffix: pattern of what may follow the name (", China").
+    """
+
+    lead: str
+    suffix: str = ""
+
+    def pattern(self, names: Iterable[str]) -> re.Pattern[str]:
+        """Matches a folded sentence that is a guess of one of the folded `names`."""
+        either = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+        return re.compile(rf"{_FILLER}(?:(?:{self.lead}) )?(?:{either}){self.suffix}{_TAIL}")
+
+
+def guess_sentence(text: str) -> tuple[str, list[str]]:
+    """The sentence that may be a guess, and the others, folded; ("", [...]) if two questions."""
+    pieces = _END.split(text.lower())
+    ends = [*pieces[1::2], ""]
+    parts = [(fold(piece), end) for piece, end in zip(pieces[::2], ends, strict=True)]
+    parts = [(piece, end) for piece, end in parts if piece]
+    asked = [i for i, (piece, end) in enumerate(parts) if "?" in end or _ASKS.match(piece)]
+    if not parts or len(asked) > 1:
+        return "", [piece for piece, _ in parts]
+    chosen = asked[0] if asked else len(parts) - 1
+    return parts[chosen][0], [piece for i, (piece, _) in enumerate(parts) if i != chosen]
+
+
+def is_guess(text: str, target: re.Pattern[str], anything: re.Pattern[str]) -> bool:
+    """Whether the text guesses the target and nothing else.
+
+    `target` matches guesses of the target, `anything` guesses of any target of the game.
+    """
+    guess, others = guess_sentence(text)
+    return bool(target.fullmatch(guess)) and not any(map(anything.fullmatch, others))
