@@ -6,7 +6,6 @@ which YAML 1.1 readers take for a string.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from ruamel.yaml.error import YAMLError
 from aria_dvc.errors import AriaError
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec
 from aria_dvc.records.names import LOG_ONLY, PLAYABLE, category_of, game_names
+from aria_dvc.suggestions import did_you_mean as did_you_mean
 
 Category = Literal["adversarial", "single_agent"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
@@ -412,13 +412,6 @@ class Params(Block):
     def games_of(self, category: str) -> list[str]:
         """The listed games of one category, in the order of `games`."""
         return [game for game in self.games if category_of(game) == category]
-
-
-def did_you_mean(name: str, known: Any) -> str:
-    """' (did you mean X?)' for the nearest known name, else the list of known names."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f" (did you mean {close[0]}?)" if close else f" (known: {', '.join(known) or 'none'})"
 
 
 def load_params(path: str | Path = "params.yaml") -> Params:
