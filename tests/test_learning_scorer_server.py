@@ -125,7 +125,7 @@ def test_whatever_scoring_does_callers_get_a_line():
             422,
             "must end with the assistant",
         ),
-        (b'{"items": [7]}', 422, "must be"),
+        (b'{"items": [7]}', 422, "items[0].messages must be a list"),
         (b" " * (MAX_BODY_BYTES + 1), 413, "bytes"),
     ],
 )

@@ -62,6 +62,8 @@ def test_games_offer_all_targets_of_their_knowledge():
     for name, knowledge in (("guess_my_city", city), ("twenty_questions", objects)):
         grid = get_game(name).grids()["default"]
         assert [config["target"] for config in grid] == list(knowledge.targets())
+
+
 def test_nobody_but_the_game_and_the_records_knows_a_game_by_name():
     for path in SOURCE.rglob("*.py"):
         if path.parent.name in {"games", "records"}:

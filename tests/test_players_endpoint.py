@@ -130,7 +130,7 @@ def test_one_request_that_never_succeeds_costs_one_game(tmp_path, fault, kind):
     server.always = lambda body: fault if "Topic 3." in str(body["messages"]) else None
     game, journal = CountingGame(rounds=16), Journal({}, tmp_path)
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url, deadline_s=0.3), play_settings())
+        player = EndpointPlayer("x", endpoint(url, deadline_s=1.0), play_settings())
         episodes = collect_episodes(
             game, assign(game, 7, 0), both(player), play_settings(), journal=journal
         )

@@ -150,3 +150,11 @@ def test_a_long_complaint_is_cut_after_the_key_is_redacted():
 @pytest.mark.parametrize("value", ["Wed, 21 Oct 2999 07:28:00 GMT", "1e3"])
 def test_a_wait_that_a_server_asks_for_is_read_from_numbers_and_dates(value):
     assert retry_after(value) >= 1000
+
+
+def test_an_attempt_cut_by_the_deadline_does_not_hide_what_went_wrong():
+    server = FaultServer()
+    server.always = lambda body: "hang" if server.bodies else "503"
+    server.complaint = "still loading"
+    with serve(server) as url, pytest.raises(NoAnswer, match=r"last: HTTP 503 .*still loading"):
+        Server(url, deadline_s=1.0).ask("/any", {}, read_json)

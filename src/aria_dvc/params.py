@@ -39,7 +39,7 @@ from aria_dvc.settings import (
     RewardModelParams,
     SelectKParams,
 )
-from aria_dvc.suggestions import did_you_mean as did_you_mean
+from aria_dvc.suggestions import did_you_mean
 
 VANILLA = "vanilla"
 _NAME = re.compile(r"[A-Za-z0-9_]+")

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.names import STRATEGY_NAMES
+from aria_dvc.suggestions import did_you_mean
 
 PLAYERS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
 _KIND_OF = {"policy": "policy", "base": "policy", "scripted": "scripted", "endpoint": "endpoint"}
@@ -34,8 +35,6 @@ def parse_spec(text: str) -> PlayerSpec:
     Raises:
         AriaError: no player and no strategy is called so, with what may have been meant.
     """
-    from aria_dvc.params import did_you_mean
-
     kind, _, name = text.partition(":")
     if kind == "scripted" and name and name not in STRATEGY_NAMES:
         raise AriaError(f"unknown strategy {name}{did_you_mean(name, STRATEGY_NAMES)}")
@@ -62,8 +61,6 @@ def find_endpoint(name: str, endpoints: Mapping[str, Described]) -> Described:
     Raises:
         AriaError: nothing is, with what may have been meant.
     """
-    from aria_dvc.params import did_you_mean
-
     if name not in endpoints:
         raise AriaError(f"no endpoint {name} under endpoints{did_you_mean(name, endpoints)}")
     return endpoints[name]

@@ -20,11 +20,11 @@ from aria_dvc.arena.tally import PLAIN_INTERVAL_S, Tally, shown
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game, IllegalMove, Match
-from aria_dvc.params import did_you_mean
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import Pace, PlaySettings
+from aria_dvc.suggestions import did_you_mean
 
 # Failures of a player that belong to its play, not to the machinery.
 OWN_FAULTS = frozenset({"context_full", "request_refused", "no_answer"})

@@ -101,9 +101,7 @@ def _opponents(game: Game, role: str, wanted: GameEvaluation) -> Iterator[dict[s
         yield dict(zip(others, specs, strict=True))
 
 
-def _row(
-    episode: Episode, variant: str, role: str, players: Mapping[str, str]
-) -> tuple[Any, ...]:
+def _row(episode: Episode, variant: str, role: str, players: Mapping[str, str]) -> tuple[Any, ...]:
     import orjson
 
     record = episode.record

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Failure, IllegalMove, Match, Outcome
 from aria_dvc.games.parsing import MAX_DECIMALS, cut, utterance
-from aria_dvc.params import did_you_mean
+from aria_dvc.suggestions import did_you_mean
 
 ROLES = ("alice", "bob")
 LONGEST_TOLD_HORIZON = 20

@@ -5,9 +5,6 @@ POST /score {"items": [{"messages": [{"role": ..., "content": ...}, ...]}]} -> {
 the credit of the last message of every item. POST /score_dialogues takes the same and answers
 with a list per item, the credits of all its assistant messages from one pass, null for one that
 is too long. What waits together shares a batch.
-
-pydantic checks requests. FastAPI would only add routing: it reads bodies of any size, repeats the
-caller's input in its complaints, and takes JSON for text where the content type is missing.
 """
 
 from __future__ import annotations
@@ -19,9 +16,9 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field, ValidationError
+import orjson
 
 from aria_dvc.chat import Message
 from aria_dvc.errors import AriaError
@@ -36,34 +33,12 @@ Chat = list[Message]
 Scores = list[float | None]  # of a chat's assistant messages; None: too long to be scored
 Score = Callable[[Sequence[Chat]], list[Scores]]
 Waiting = tuple[Chat, asyncio.Future[Scores]]
+ROLES = ("system", "user", "assistant")
 MAX_BODY_BYTES = 8 << 20
 MAX_ITEMS = 256  # in one request
 MAX_BATCH = 64  # chats that are scored together
 BODY_S = 60.0  # how long a body may take to arrive
 WAIT_S = 0.01  # how long the first chat of a batch waits for company
-
-
-class Said(BaseModel):
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-class Item(BaseModel):
-    messages: list[Said] = Field(min_length=1)
-
-
-class Asked(BaseModel):
-    """The body of a request."""
-
-    items: list[Item] = Field(max_length=MAX_ITEMS)
-
-
-RULES = {
-    "items": f'must be {{"items": [{{"messages": [...]}}, ...]}} with at most {MAX_ITEMS} items',
-    "messages": "must be a list of at least one message",
-    "role": "must be one of system, user, assistant",
-    "content": "must be a string",
-}
 
 
 class BadRequest(Exception):
@@ -194,27 +169,29 @@ def read_chats(body: bytes) -> list[Chat]:
         BadRequest: not JSON (400), or not of the expected shape (422).
     """
     try:
-        items = Asked.model_validate_json(body, strict=True).items
-    except ValidationError as error:
-        raise _complaint(error) from None
-    for index, item in enumerate(items):
-        if item.messages[-1].role != "assistant":
-            raise BadRequest(
-                f"items[{index}].messages must end with the assistant's, the action to score"
-            )
-    return [[{"role": said.role, "content": said.content} for said in i.messages] for i in items]
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is not JSON: {error}", 400) from None
+    items = document.get("items") if isinstance(document, dict) else None
+    if not isinstance(items, list) or len(items) > MAX_ITEMS:
+        raise BadRequest(
+            f'the body must be {{"items": [{{"messages": [...]}}, ...]}}, at most {MAX_ITEMS} items'
+        )
+    return [_read_chat(item, f"items[{i}]") for i, item in enumerate(items)]
 
 
-def _complaint(error: ValidationError) -> BadRequest:
-    """The rule that is broken first, and where."""
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return BadRequest(f"the body is not JSON: {first['ctx']['error']}", 400)
-    rules = [RULES[part] for part in first["loc"] if isinstance(part, str)]
-    if len(rules) < 2:
-        return BadRequest(f"the body {RULES['items']}")
-    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"])
-    return BadRequest(f"{where[1:]} {rules[-1]}")
+def _read_chat(item: Any, where: str) -> Chat:
+    messages = item.get("messages") if isinstance(item, dict) else None
+    if not isinstance(messages, list) or not messages:
+        raise BadRequest(f"{where}.messages must be a list of at least one message")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict) or message.get("role") not in ROLES:
+            raise BadRequest(f"{where}.messages[{index}].role must be one of {', '.join(ROLES)}")
+        if not isinstance(message.get("content"), str):
+            raise BadRequest(f"{where}.messages[{index}].content must be a string")
+    if messages[-1]["role"] != "assistant":
+        raise BadRequest(f"{where}.messages must end with the assistant's, the action to score")
+    return [{"role": m["role"], "content": m["content"]} for m in messages]
 
 
 def _without_paths(text: str) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 from aria_dvc.errors import AriaError
 from aria_dvc.memory import is_out_of_memory
 from aria_dvc.models.quiet import quiet_libraries
-from aria_dvc.params import Params, did_you_mean, load_params
+from aria_dvc.params import Params, load_params
+from aria_dvc.suggestions import did_you_mean
 
 Main = Callable[..., None]
 # What a stage may be asked to work on, and where params.yaml names the choices.

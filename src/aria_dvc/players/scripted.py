@@ -17,12 +17,12 @@ from aria_dvc.games.alternating import LONGEST_TOLD_HORIZON, ROLES, AlternatingM
 from aria_dvc.games.bargaining import BargainingMatch
 from aria_dvc.games.guessing import GuessingMatch
 from aria_dvc.games.negotiation import NegotiationMatch
-from aria_dvc.params import did_you_mean
 from aria_dvc.players import phrases
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.players.questioners import QUESTIONERS, embedded_answer
 from aria_dvc.players.strategies import STRATEGIES, Seat, Strategy
 from aria_dvc.records.names import STRATEGY_NAMES
+from aria_dvc.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match

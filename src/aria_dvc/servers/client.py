@@ -18,7 +18,7 @@ import random
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import httpx
@@ -39,6 +39,10 @@ class Fault(Exception):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class Slow(Fault):
+    """No whole answer within the time of an attempt."""
 
 
 class NoAnswer(Exception):
@@ -106,18 +110,20 @@ class Server:
         """
         client, room = self._open()
         async with room:
-            since, attempt = time.monotonic(), 0
+            since, attempt, last = time.monotonic(), 0, Fault("")
             ends = since + self.deadline_s
             while True:
+                limit = max(min(self.timeout_s, ends - time.monotonic()), 0.001)
                 try:
-                    limit = max(min(self.timeout_s, ends - time.monotonic()), 0.001)
                     return read(await self._attempt(client, path, body(attempt), limit))
                 except Fault as fault:
-                    left = ends - time.monotonic()
-                    pause = _pause(attempt, fault.retry_after, left)
-                    if pause >= left:
-                        what = f"gave no answer within {self.deadline_s:g} s (last: {fault})"
-                        raise NoAnswer(f"{self.url} {what}", since) from None
+                    cut_short = isinstance(fault, Slow) and limit < self.timeout_s
+                    last = last if cut_short and attempt else fault  # the earlier one tells more
+                left = ends - time.monotonic()
+                pause = _pause(attempt, last.retry_after, left)
+                if pause >= left:
+                    what = f"gave no answer within {self.deadline_s:g} s (last: {last})"
+                    raise NoAnswer(f"{self.url} {what}", since)
                 await asyncio.sleep(pause)
                 attempt += 1
 
@@ -125,10 +131,11 @@ class Server:
         """One `post` with the same body at every attempt, for callers that do not await."""
 
         async def run() -> T:
+            own = replace(self)  # connections belong to the event loop
             try:
-                return await self.post(path, lambda attempt: body, read)
+                return await own.post(path, lambda attempt: body, read)
             finally:
-                await self.close()
+                await own.close()
 
         return _in_own_loop(run())
 
@@ -159,7 +166,7 @@ class Server:
             async with asyncio.timeout(limit):
                 response = await client.post(self.url + path, json=body)
         except TimeoutError:
-            raise Fault(f"no whole answer within {limit:.3g} s") from None
+            raise Slow(f"no whole answer within {limit:.3g} s") from None
         except httpx.HTTPError as error:
             raise Fault(self.redact(f"{type(error).__name__} {error}")) from None
         if response.is_success:
