@@ -10,7 +10,7 @@ import pandas as pd
 
 from aria_dvc.learning.examples import GameFrames
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import Lora, OnlineParams, PolicyParams, RewardModelParams, WarmStart
+from aria_dvc.settings import Lora, OnlineParams, PolicyParams, RewardModelParams, WarmStart
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
