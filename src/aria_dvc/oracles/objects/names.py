@@ -1,4 +1,4 @@
-"""Claims by name (`is it a cat`): true of the named target, or of all that belong to the named kind."""
+"""Claims by name (`is it a cat`): true of the named target, or of all of the named kind."""
 
 from __future__ import annotations
 
