@@ -98,7 +98,9 @@ def made_up_game(
     return GameFrames(game, table.drop(columns="return"), prompts, rewards)
 
 
-LORA = Lora(rank=4, alpha=8, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
+LORA = Lora(
+    rank=4, alpha=8, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"], layers=None
+)
 
 
 def policy_params(**changes: Any) -> PolicyParams:
