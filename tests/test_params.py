@@ -58,6 +58,7 @@ def test_all_mistakes_come_in_one_line(raw):
         ({"k": "many"}, "k"),
         ({"logs": {}}, "logs: dictionary should have at least 1"),
         ({"variants": {"aria": {}}}, "variants.vanilla: the base model is always evaluated"),
+        ({"categories": ["adversarial", "none"]}, "categories: none has no log: take it off"),
         ({"seed": -1}, "seed"),
     ],
 )
