@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from aria_dvc.learning.examples import GameFrames
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import category_frames, nothing_to_train
 from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.names import PLAYABLE
-
-if TYPE_CHECKING:
-    from aria_dvc.learning.examples import GameFrames
 
 
 def main(params: Params, category: str) -> None:
@@ -25,20 +22,17 @@ def main(params: Params, category: str) -> None:
 
 def train(params: Params, category: str, frames: list[GameFrames]) -> None:
     from aria_dvc.learning.policy import train_policy
-    from aria_dvc.models.source import ModelSource
 
     base = ModelSource(paths.BASE_MODEL, params.base_model.trust_remote_code)
     out = paths.policy(category)
-    options: Any = {"seed": params.seed}
     with progress_bar(f"policy {category}") as progress:
-        train_policy(params.policy, frames, base, out, progress=progress, **options)
+        train_policy(params.policy, frames, base, out, seed=params.seed, progress=progress)
     if params.policy.online.iterations and PLAYABLE.keys() & params.games_of(category):
-        go_online(params, category, options)
+        go_online(params, category, base)
 
 
-def go_online(params: Params, category: str, options: Any) -> None:
+def go_online(params: Params, category: str, base: ModelSource) -> None:
     from aria_dvc.learning.online import train_online
-    from aria_dvc.models.source import ModelSource
     from aria_dvc.pipeline.online import OnlineGames
 
     games = OnlineGames(params, category, paths.BASE_MODEL)
@@ -46,15 +40,15 @@ def go_online(params: Params, category: str, options: Any) -> None:
         train_online(
             params.policy,
             params.reward_model,
-            ModelSource(paths.BASE_MODEL, params.base_model.trust_remote_code),
+            base,
             paths.policy(category),
             paths.reward_model(category),
             paths.policy(category),
             rollout=games.rollout,
             aggregate=games.aggregate,
             inputs=games.inputs(),
+            seed=params.seed,
             progress=progress,
-            **options,
         )
 
 
