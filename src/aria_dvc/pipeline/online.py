@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aria_dvc.params import Endpoint
     from aria_dvc.records.episodes import Episode
 
-CREDITING = ("credit", "intentions", "pipeline/online.py")  # code beside what the games run
+CREDITING = ("credit", "intentions", "records/turns.py", "pipeline/online.py")  # code beside what the games run
 SHOWN = 200  # characters of a server's complaint that are passed on
 
 
