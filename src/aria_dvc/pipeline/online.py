@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from aria_dvc.params import Endpoint
     from aria_dvc.records.episodes import Episode
 
-CREDITING = ("credit", "intentions", "records/turns.py", "pipeline/online.py")  # code beside what the games run
+# Code that credits games, beside what they run.
+CREDITING = ("credit", "intentions", "records/turns.py", "pipeline/online.py")
 SHOWN = 200  # characters of a server's complaint that are passed on
 
 
