@@ -17,7 +17,7 @@ __all__ = ["__version__", "credit"]
 __version__ = "0.1.0"
 
 
-def credit(  # type: ignore[no-redef]
+def credit(
     log: AnyLog,
     *,
     method: str = "regression",
