@@ -175,6 +175,8 @@ class _Sweep:
 def _items(log: Log) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """One action of each kind, how many there are of it, and the exact sum of their returns."""
     value, unit = to_fixed(acting_returns(log))
+    if not log.vectors.shape[1]:
+        return np.arange(value.size), np.ones(value.size, np.int64), value, unit
     keep, kind, weight = np.unique(
         kinds(log), return_index=True, return_inverse=True, return_counts=True
     )[1:]

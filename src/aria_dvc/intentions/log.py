@@ -121,7 +121,7 @@ class Log:
     @property
     def role_codes(self) -> np.ndarray:
         """(n,) int64, place of each utterance's role in `role_names`."""
-        return self._roles[1].astype(np.int64)
+        return self._roles[1]
 
     @cached_property
     def clustered(self) -> np.ndarray:
