@@ -28,7 +28,7 @@ PLUMBING = frozenset(
         "arena.tally",
         "learning.checkpoints",
         "pipeline.paths",
-        "pipeline.progress",
+        "progress",
         "pipeline.stage",
     )
 )

@@ -8,27 +8,38 @@ finished stays in the journal.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from aria_dvc.arena.journal import Journal
-from aria_dvc.arena.tally import PLAIN_INTERVAL_S, Tally, shown
+from aria_dvc.arena.tally import Tally
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game, IllegalMove, Match
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
-from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.progress import progress_bar
+from aria_dvc.records.episodes import (
+    BrokenOff,
+    Episode,
+    Generation,
+    PlayerName,
+    Record,
+    Tokens,
+    Utterance,
+)
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import Pace, PlaySettings
 from aria_dvc.suggestions import did_you_mean
 
+logger = logging.getLogger(__name__)
 # Failures of a player that belong to its play, not to the machinery.
 OWN_FAULTS = frozenset({"context_full", "request_refused", "no_answer"})
 NOTHING_SAID = "(no reply)"
+LONGEST_WATCH_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -46,11 +57,9 @@ class _Account:
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    requests: int = 0
     reasks: Counter[str] = field(default_factory=Counter)
 
     def add(self, reply: Reply) -> None:
-        self.requests += 1
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
 
@@ -134,9 +143,11 @@ async def play_all(
     check_players(game, players)
     finished = from_journal(journal, assignments)
     table = _Table(game, players, settings, pace, reward, journal, finished)
-    tally = Tally(title or game.name, len(assignments), len(finished))
-    with shown(tally):
+    title = title or game.name
+    with progress_bar(title) as update:
+        tally = Tally(title, len(assignments), len(finished), update)
         await _run_tables(table, [a for a in assignments if a.episode_id not in finished], tally)
+    logger.info(tally.summary())
     return [finished[assignment.episode_id] for assignment in assignments]
 
 
@@ -146,8 +157,10 @@ def from_journal(journal: Journal | None, assignments: Sequence[Assignment]) -> 
     found = {}
     for assignment in assignments:
         episode = done.get(assignment.episode_id)
-        asked = {"config": dict(assignment.config), "seed": assignment.seed}
-        if episode is not None and asked.items() <= episode.info.items():
+        if episode is None:
+            continue
+        record = episode.record
+        if (record.config, record.seed) == (dict(assignment.config), assignment.seed):
             found[episode.episode_id] = episode
     return found
 
@@ -210,13 +223,10 @@ async def _work(table: _Table, queue: Iterator[Assignment], tally: Tally) -> Non
 
 
 async def _watch(table: _Table, tally: Tally) -> None:
-    """Print sparse progress where no terminal shows it; end a run in which nothing moves."""
+    """End a run in which nothing moves."""
     limit = table.pace.deadline_s
-    pause = min(PLAIN_INTERVAL_S, limit / 4)
     while True:
-        await asyncio.sleep(pause)
-        if not sys.stderr.isatty() and pause == PLAIN_INTERVAL_S:
-            print(tally.line(), file=sys.stderr, flush=True)
+        await asyncio.sleep(min(LONGEST_WATCH_S, limit / 4))
         if tally.idle() > limit:
             raise AriaError(
                 f"no player has answered for {limit:.0f} s: see that servers answer, "
@@ -238,14 +248,13 @@ async def play_episode(table: _Table, assignment: Assignment, tally: Tally) -> E
         turn += 1
     for player in set(table.players.values()):
         player.finished(assignment.episode_id)
-    info = {**_info(table, assignment, match, accounts), **_said_info(said)}
     return Episode(
         episode_id=assignment.episode_id,
         game=table.game.name,
         utterances=[Utterance(role, text) for role, text in match.lines or _silence(match)],
         rewards=dict(match.outcome.rewards) if match.outcome else {},
         prompts=prompts,
-        info=info,
+        info=_record(table, assignment, match, accounts, said).to_json(),
     )
 
 
@@ -255,24 +264,6 @@ class _Said:
 
     reply: Reply
     reasks: int
-
-
-def _said_info(said: Mapping[int, _Said]) -> dict[str, Any]:
-    """What an episode records about how its utterances were generated.
-
-    `reasked` are the positions of utterances that came after a re-ask: their player saw a hint
-    that is not part of the dialogue. `cut` are those that ended at the limit of tokens.
-    """
-    generations = [
-        {"position": position, "token_ids": one.reply.token_ids, "logprobs": one.reply.logprobs}
-        for position, one in said.items()
-        if one.reply.token_ids is not None
-    ]
-    info: dict[str, Any] = {
-        "reasked": [position for position, one in said.items() if one.reasks],
-        "cut": [position for position, one in said.items() if one.reply.cut],
-    }
-    return {**info, "generations": generations} if generations else info
 
 
 @dataclass
@@ -345,27 +336,33 @@ def with_hint(messages: list[Message], hint: str) -> list[Message]:
     return [*messages[:-1], {**last, "content": f"{last['content']}\n\n[{hint}]"}]
 
 
-def _info(
-    table: _Table, assignment: Assignment, match: Match, accounts: Mapping[str, _Account]
-) -> dict[str, Any]:
+def _record(
+    table: _Table,
+    assignment: Assignment,
+    match: Match,
+    accounts: Mapping[str, _Account],
+    said: Mapping[int, _Said],
+) -> Record:
+    """Everything that is kept of how a finished match was played."""
     outcome = match.outcome
     assert outcome is not None
-    failure = outcome.failure
-    return {
-        "config": dict(assignment.config),
-        "seed": assignment.seed,
-        "reward_rule": table.reward,
-        "players": {
-            role: {"name": player.name, "model": player.model}
-            for role, player in table.players.items()
-        },
-        "tokens": {
-            role: {"prompt": account.prompt_tokens, "completion": account.completion_tokens}
-            for role, account in accounts.items()
-        },
-        "reasks": {role: dict(account.reasks) for role, account in accounts.items()},
-        "failure": {"role": failure.role, "kind": failure.kind} if failure else None,
-        "reason": outcome.reason,
-        "utilities": dict(outcome.utilities),
-        "details": dict(outcome.details),
-    }
+    failure, players = outcome.failure, table.players.items()
+    return Record(
+        config=dict(assignment.config),
+        seed=assignment.seed,
+        reward_rule=table.reward,
+        players={role: PlayerName(player.name, player.model) for role, player in players},
+        tokens={r: Tokens(a.prompt_tokens, a.completion_tokens) for r, a in accounts.items()},
+        reasks={role: dict(account.reasks) for role, account in accounts.items()},
+        failure=BrokenOff(failure.role, failure.kind) if failure else None,
+        reason=outcome.reason,
+        utilities=dict(outcome.utilities),
+        details=dict(outcome.details),
+        reasked=[position for position, one in said.items() if one.reasks],
+        cut=[position for position, one in said.items() if one.reply.cut],
+        generations=[
+            Generation(position, one.reply.token_ids, one.reply.logprobs)
+            for position, one in said.items()
+            if one.reply.token_ids is not None
+        ],
+    )

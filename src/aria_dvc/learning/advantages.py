@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from aria_dvc.settings import PolicyParams
 
+logger = logging.getLogger(__name__)
 CLONED_ABOVE = 0.5  # a success of a role that acts alone
 EQUAL = 1e-9  # a spread below this share of the largest value is rounding
 
@@ -35,10 +36,10 @@ def cloning_weights(frames: Sequence[GameFrames]) -> dict[Key, float]:
     """1 for the actions of successful roles, nothing for the others."""
     weights = {key: 1.0 for game in frames for key in _of_successful_roles(game)}
     if not weights:
-        print(
-            "policy.method: behaviour_cloning finds no success to imitate in "
-            f"{', '.join(game.game for game in frames)}: the policy stays the base model",
-            file=sys.stderr,
+        logger.warning(
+            "policy.method: behaviour_cloning finds no success to imitate in %s: the policy stays "
+            "the base model",
+            ", ".join(game.game for game in frames),
         )
     return weights
 

@@ -32,7 +32,9 @@ class PlayedGames:
         """Write the iteration's games; ids and records say when and by whom they were played."""
         for episode in episodes:
             episode.episode_id = f"{iteration}/{episode.episode_id}"
-            episode.info["policy_version"] = version
+            record = episode.record
+            record.policy_version = version
+            episode.info = record.to_json()
         folder = self._of(iteration)
         write_parquet(folder / "episodes.parquet", episodes_table(episodes))
         write_parquet(folder / "turns.parquet", turns_table(episodes))
