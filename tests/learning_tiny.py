@@ -10,7 +10,7 @@ import pandas as pd
 
 from aria_dvc.learning.examples import GameFrames
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import Lora, OnlineParams, PolicyParams, RewardModelParams, WarmStart
+from aria_dvc.settings import Lora, OnlineParams, PolicyParams, RewardModelParams, WarmStart
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -98,7 +98,9 @@ def made_up_game(
     return GameFrames(game, table.drop(columns="return"), prompts, rewards)
 
 
-LORA = Lora(rank=4, alpha=8, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
+LORA = Lora(
+    rank=4, alpha=8, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"], layers=None
+)
 
 
 def policy_params(**changes: Any) -> PolicyParams:
