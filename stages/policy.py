@@ -9,7 +9,7 @@ from aria_dvc.pipeline.stage import run_stage
 
 def main(params: Params, variant: str, category: str) -> None:
     policy, out = params.variant(variant), paths.policy(variant, category)
-    if policy.method == "none" or not params.logs_of(category):
+    if policy.method == "none":
         nothing_to_train(out)
         return
     frames = category_frames(params, category, policy.max_episodes, policy.players)

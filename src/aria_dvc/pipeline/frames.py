@@ -71,7 +71,7 @@ def _only(table: pd.DataFrame, ids: np.ndarray) -> pd.DataFrame:
 
 
 def nothing_to_train(out: Path) -> None:
-    """The output folder of `vanilla`, and of a category without logs: empty numbers, no model."""
+    """The output folder of `vanilla`, and of online training without games: no model."""
     with written_aside(out) as aside:
         aside.mkdir(parents=True)
         write_json(aside / "metrics.json", {})

@@ -34,7 +34,8 @@ def run_stage(main: Main, *items: str) -> None:
     disk and a lack of memory end in one line on standard error and exit status 1.
     """
     quiet_libraries()
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("aria_dvc").setLevel(logging.INFO)
     arguments = _arguments(main, items)
     try:
         _assert_own_code()
