@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import orjson
 
 from aria_dvc.errors import AriaError
@@ -71,16 +70,6 @@ def _checked(
     if not episodes:
         raise AriaError(f"{log}: no episodes: give a log with at least one dialogue")
     return episodes
-
-
-def log_vectors(path: str | Path) -> np.ndarray | None:
-    """The embeddings that a log carries, (n, d) float32 in dialogue order; None if it has none.
-
-    Raises AriaError as `read_log` does.
-    """
-    said = [utterance for episode in read_log(path) for utterance in episode.utterances]
-    vectors = [utterance.embedding for utterance in said if utterance.embedding is not None]
-    return np.stack(vectors) if vectors else None
 
 
 def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
