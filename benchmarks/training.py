@@ -93,9 +93,7 @@ def one_turn_each(examples: Sequence[Example]) -> list[Example]:
     return single
 
 
-def epoch_cost(
-    source: ModelSource, examples: Sequence[Example], pad_id: int, pace: Pace
-) -> Cost:
+def epoch_cost(source: ModelSource, examples: Sequence[Example], pad_id: int, pace: Pace) -> Cost:
     """Train one epoch as one optimiser step and time it, after a warm-up on the shortest."""
     make_deterministic(0)
     model = add_lora(load_model(source), LORA, "policy")

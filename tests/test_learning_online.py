@@ -155,8 +155,8 @@ def test_what_is_scored_refreshed_and_carried_over(start, tmp_path, monkeypatch)
     monkeypatch.setattr(online_module, "_finish", finish)
     train_online(
         POLICY, ONLINE, reward_params(epochs=1), PACE, base_of(start), start / "policy",
-        start / "rm", tmp_path / "out", rollout=Rollouts(base_of(start)), aggregate=recording, seed=0,
-        cache=tmp_path / "cache",
+        start / "rm", tmp_path / "out", rollout=Rollouts(base_of(start)), aggregate=recording,
+        seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
     assert scored == [{0}, {0, 1}, {1, 2}, {2, 3}]
     assert refreshed == [{0, 1}, {2, 3}]

@@ -140,8 +140,8 @@ def test_new_cell_sizes_are_a_new_run(base, tmp_path):
     other = replace(game, rewards=game.rewards.assign(cell_size=np.arange(len(game.rewards)) + 1))
     first, second = (
         train_reward_model(
-            reward_params(weighting="cell_size", epochs=1), PACE, [g], base, tmp_path / "out", seed=0,
-            cache=tmp_path / "cache",
+            reward_params(weighting="cell_size", epochs=1), PACE, [g], base, tmp_path / "out",
+            seed=0, cache=tmp_path / "cache",
         )["final_loss"]
         for g in (game, other)
     )  # fmt: skip

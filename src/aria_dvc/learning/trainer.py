@@ -1,7 +1,7 @@
 """What the policy's and the reward model's trainers share, on top of transformers' Trainer.
 
 Launch on several processes with `accelerate launch --config_file configs/accelerate/X.yaml
-stages/policy.py VARIANT CATEGORY`: Trainer and accelerate wrap the model for DDP, FSDP or DeepSpeed.
+stages/policy.py VARIANT CATEGORY`: Trainer and accelerate wrap the model for DDP or its kin.
 The data is a fixed list of micro-batches (see batches.py), so samplers have no state to restore.
 """
 
