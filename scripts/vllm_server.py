@@ -6,7 +6,7 @@
 
 `start` returns when the server answers and prints its base_url, for `endpoints` in params.yaml.
 `--adapter NAME=FOLDER` also serves a LoRA adapter under NAME; with `--runtime-lora` the server
-loads adapters while it runs, which policy.online.rollouts needs. On a machine with a GPU install
+loads adapters while it runs, which online.rollouts needs. On a machine with a GPU install
 the package `vllm` instead (`pip install aria-dvc[vllm]`) and start it as its own manual says.
 """
 

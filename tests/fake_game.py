@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aria_dvc.games.base import Config, Failure, Game, IllegalMove, Match, Outcome
-from aria_dvc.params import PlaySettings
 from aria_dvc.players.base import Reply, Request
 
 ROLES = ("alice", "bob")
@@ -83,18 +82,6 @@ class Talker:
     def finished(self, episode_id: str) -> None: ...
 
     async def close(self) -> None: ...
-
-
-def play_settings(**changes) -> PlaySettings:
-    values = {
-        "in_flight": 8,
-        "temperature": 1.0,
-        "top_p": 0.95,
-        "max_new_tokens": 8,
-        "max_reasks": 2,
-        "deadline_s": 60,
-    }
-    return PlaySettings(**{**values, **changes})
 
 
 def both(player) -> dict:

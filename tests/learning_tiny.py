@@ -10,7 +10,14 @@ import pandas as pd
 
 from aria_dvc.learning.examples import GameFrames
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings import Lora, OnlineParams, PolicyParams, RewardModelParams, WarmStart
+from aria_dvc.settings import (
+    Lora,
+    OnlineParams,
+    Pace,
+    PolicyParams,
+    RewardModelParams,
+    WarmStart,
+)
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -103,16 +110,39 @@ LORA = Lora(
 )
 
 
+def pace_of(**changes: Any) -> Pace:
+    settings: dict[str, Any] = {
+        "in_flight": 4,
+        "cache_gib": 0.1,
+        "deadline_s": 60.0,
+        "embed_batch": 8,
+        "tokens_per_batch": 1024,
+        "checkpoint_every": 2,
+        "precision": "float32",
+    }
+    return Pace(**{**settings, **changes})
+
+
+PACE = pace_of()
+
+
+def online_params(**changes: Any) -> OnlineParams:
+    settings: dict[str, Any] = {
+        "variants": ["aria"],
+        "iterations": 1,
+        "games": 2,
+        "updates": 2,
+        "batch_size": 4,
+        "learning_rate": 1e-3,
+        "refresh_every": 2,
+        "replay": 1,
+        "rollouts": "in_process",
+        "scorer": "in_process",
+    }
+    return OnlineParams(**{**settings, **changes})
+
+
 def policy_params(**changes: Any) -> PolicyParams:
-    online = OnlineParams(
-        iterations=0,
-        games=2,
-        updates=2,
-        batch_size=4,
-        learning_rate=1e-3,
-        refresh_every=2,
-        rollouts="in_process",
-    )
     settings: dict[str, Any] = {
         "method": "reinforce",
         "credit": "aggregated",
@@ -120,14 +150,12 @@ def policy_params(**changes: Any) -> PolicyParams:
         "kl": 0.0,
         "learning_rate": 1e-3,
         "epochs": 2,
+        "max_episodes": None,
         "batch_size": 4,
-        "tokens_per_batch": 1024,
         "max_tokens": 512,
-        "checkpoint_every": 2,
-        "precision": "float32",
         "gradient_batches": 0,
+        "players": ["policy", "endpoint"],
         "lora": LORA,
-        "online": online,
     }
     return PolicyParams(**{**settings, **changes})
 
@@ -137,9 +165,9 @@ def reward_params(**changes: Any) -> RewardModelParams:
         "backbone": "base",
         "learning_rate": 1e-3,
         "epochs": 2,
+        "max_episodes": None,
         "batch_size": 8,
         "max_tokens": 512,
-        "precision": "float32",
         "held_out": 0.3,
         "weighting": "none",
         "lora": LORA,
@@ -159,9 +187,8 @@ def warm_start_settings(**changes: Any) -> WarmStart:
         "episodes": 2,
         "epochs": 1,
         "learning_rate": 1e-3,
-        "tokens_per_batch": 1024,
         "batch_size": 2,
         "max_tokens": 2048,
-        "precision": "float32",
+        "layers": None,
     }
     return WarmStart(**{**settings, **changes})

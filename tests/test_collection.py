@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from aria_dvc.arena.published import write_log
-from tests.fake_game import CountingGame, Talker, both, play_settings
+from tests.fake_game import CountingGame, Talker, both
+from tests.settings import pace, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.collection import assign, collect_episodes, with_hint
@@ -21,20 +21,23 @@ from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
-from aria_dvc.params import Endpoint, PlaySettings, load_params
+from aria_dvc.params import load_params
 from aria_dvc.players.base import PlayerFailure, Reply
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.policy import PolicyPlayer
+from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
 from aria_dvc.seeds import derived_seed
+from aria_dvc.settings import Endpoint, Pace, PlaySettings
 
 ROOT = Path(__file__).parent.parent
 
 
-def tiny_policy(settings: PlaySettings) -> PolicyPlayer:
+def tiny_policy(settings: PlaySettings, pace: Pace, record_logprobs: bool = False) -> PolicyPlayer:
     renderer = Renderer(tiny_tokenizer())
-    engine = Engine(tiny_model(), renderer.end_ids(), seats=settings.in_flight, cache_bytes=1 << 30)
-    return PolicyPlayer("policy", "tiny", engine, renderer, settings)
+    cache_bytes = int(pace.cache_gib * 2**30)
+    engine = Engine(tiny_model(), renderer.end_ids(), seats=pace.in_flight, cache_bytes=cache_bytes)
+    return PolicyPlayer("policy", "tiny", engine, renderer, settings, None, record_logprobs)
 
 
 def test_assignments_go_round_the_grid_and_grow_from_the_front():
@@ -54,7 +57,7 @@ def test_assignments_go_round_the_grid_and_grow_from_the_front():
 def test_episodes_come_in_order_with_everything_recorded():
     game = CountingGame()
     player = Talker(lambda request: "hello")
-    episodes = collect_episodes(game, assign(game, 20, 0), both(player), play_settings())
+    episodes = collect_episodes(game, assign(game, 20, 0), both(player), play_settings(), pace())
     assert [e.episode_id for e in episodes] == [f"counting-{i:05d}" for i in range(20)]
     first = episodes[0]
     assert [u.role for u in first.utterances] == ["alice", "bob", "alice", "bob"]
@@ -84,7 +87,7 @@ def test_no_more_games_than_in_flight():
 
     game = CountingGame()
     collect_episodes(
-        game, assign(game, 20, 0), both(Slow(lambda r: "hi")), play_settings(in_flight=3)
+        game, assign(game, 20, 0), both(Slow(lambda r: "hi")), play_settings(), pace(in_flight=3)
     )
     assert most == 3
 
@@ -102,7 +105,7 @@ def test_a_slow_game_keeps_no_other_waiting():
 
     game = CountingGame()
     collect_episodes(
-        game, assign(game, 30, 0), both(Uneven(lambda r: "hi")), play_settings(in_flight=2)
+        game, assign(game, 30, 0), both(Uneven(lambda r: "hi")), play_settings(), pace(in_flight=2)
     )
     assert finished[-1] == "counting-00000"
 
@@ -113,7 +116,7 @@ def test_reask_shows_the_hint_once_and_keeps_it_out_of_the_lines():
 
     game = CountingGame(longest=10)
     player = Talker(say)
-    (episode,) = collect_episodes(game, assign(game, 1, 0), both(player), play_settings())
+    (episode,) = collect_episodes(game, assign(game, 1, 0), both(player), play_settings(), pace())
     assert [u.text for u in episode.utterances] == ["ok"] * 4
     assert episode.info["reasks"] == {"alice": {"too_long": 2}, "bob": {"too_long": 2}}
     seeds = [request.seed for request in player.asked]
@@ -144,7 +147,7 @@ def test_what_became_a_line_is_recorded_with_whether_a_reask_came_before_it(
 ):
     game, said = CountingGame(longest=10), iter(texts)
     player = Numbered(lambda request: next(said))
-    (episode,) = collect_episodes(game, assign(game, 1, 0), both(player), play_settings())
+    (episode,) = collect_episodes(game, assign(game, 1, 0), both(player), play_settings(), pace())
     generations = episode.info["generations"]
     assert {g["position"]: g["token_ids"][0] for g in generations} == tokens
     assert [u.text for u in episode.utterances] == [texts[n - 1] for n in tokens.values()]
@@ -165,7 +168,9 @@ def test_hint_goes_into_the_last_message_and_changes_nothing_else():
 def test_a_player_that_cannot_move_forfeits_and_its_failure_is_data(text, kind, tmp_path):
     game = CountingGame(longest=10)
     players = {"alice": Talker(lambda r: "hi"), "bob": Talker(lambda r: text)}
-    episodes = collect_episodes(game, assign(game, 3, 0), players, play_settings(max_reasks=1))
+    episodes = collect_episodes(
+        game, assign(game, 3, 0), players, play_settings(max_reasks=1), pace()
+    )
     for episode in episodes:
         assert episode.info["failure"] == {"role": "bob", "kind": kind}
         assert episode.info["reason"] == "failure"
@@ -177,7 +182,7 @@ def test_a_player_that_cannot_move_forfeits_and_its_failure_is_data(text, kind, 
 def test_an_episode_without_a_word_is_still_a_readable_log(tmp_path):
     game = CountingGame()
     episodes = collect_episodes(
-        game, assign(game, 2, 0), both(Talker(lambda r: " ")), play_settings()
+        game, assign(game, 2, 0), both(Talker(lambda r: " ")), play_settings(), pace()
     )
     write_log(tmp_path / "log.jsonl", episodes)
     back = read_log(tmp_path / "log.jsonl")
@@ -186,26 +191,26 @@ def test_an_episode_without_a_word_is_still_a_readable_log(tmp_path):
 
 def test_a_prompt_that_outgrows_the_model_is_the_roles_failure():
     settings = play_settings()
-    policy = tiny_policy(settings)
+    policy = tiny_policy(settings, pace())
     policy.engine.max_length = 90  # the rules and one reply
     game = CountingGame()
-    (episode,) = collect_episodes(game, assign(game, 1, 0), both(policy), settings)
+    (episode,) = collect_episodes(game, assign(game, 1, 0), both(policy), settings, pace())
     assert episode.info["failure"]["kind"] == "context_full"
     assert episode.utterances[0].role == "alice"
 
 
 def test_settings_with_which_no_game_can_be_played_end_the_run():
     settings = play_settings(max_new_tokens=4096)
-    players = {"alice": Talker(lambda r: "hi"), "bob": tiny_policy(settings)}
+    players = {"alice": Talker(lambda r: "hi"), "bob": tiny_policy(settings, pace())}
     game = CountingGame()
-    with pytest.raises(AriaError, match=r"context of 2048 of tiny: lower settings\.max_new_tokens"):
-        collect_episodes(game, assign(game, 2, 0), players, settings)
+    with pytest.raises(AriaError, match=r"context of 2048 of tiny: lower max_new_tokens in params"):
+        collect_episodes(game, assign(game, 2, 0), players, settings, pace())
 
 
 def test_roles_without_a_player_are_an_error():
     game = CountingGame()
     with pytest.raises(AriaError, match="no player for bob"):
-        collect_episodes(game, assign(game, 1, 0), {"alice": Talker(str)}, play_settings())
+        collect_episodes(game, assign(game, 1, 0), {"alice": Talker(str)}, play_settings(), pace())
 
 
 class Failing(Talker):
@@ -228,18 +233,23 @@ def test_an_unreachable_player_ends_the_run_and_a_restart_plays_the_rest(tmp_pat
             game,
             assignments,
             both(Failing(25)),
-            play_settings(in_flight=2),
+            play_settings(),
+            pace(in_flight=2),
             journal=Journal({"a": 1}, tmp_path),
         )
     kept = Journal({"a": 1}, tmp_path).read()
     assert 4 <= len(kept) <= 6
     player = Talker(lambda request: "hi")
     journal = Journal({"a": 1}, tmp_path)
-    episodes = collect_episodes(game, assignments, both(player), play_settings(), journal=journal)
+    episodes = collect_episodes(
+        game, assignments, both(player), play_settings(), pace(), journal=journal
+    )
     assert [e.episode_id for e in episodes] == [a.episode_id for a in assignments]
     assert {r.episode_id for r in player.asked}.isdisjoint(kept)
     assert len(player.asked) == 4 * (10 - len(kept))
-    again = collect_episodes(game, assignments, both(Failing(0)), play_settings(), journal=journal)
+    again = collect_episodes(
+        game, assignments, both(Failing(0)), play_settings(), pace(), journal=journal
+    )
     assert again == episodes
 
 
@@ -247,11 +257,15 @@ def test_a_torn_last_line_is_played_again(tmp_path):
     game, assignments = CountingGame(), assign(CountingGame(), 4, 0)
     journal = Journal({}, tmp_path)
     talker = Talker(lambda r: "hi")
-    first = collect_episodes(game, assignments, both(talker), play_settings(), journal=journal)
+    first = collect_episodes(
+        game, assignments, both(talker), play_settings(), pace(), journal=journal
+    )
     raw = journal.path.read_bytes()
     journal.path.write_bytes(raw[:-20])
     player = Talker(lambda r: "hi")
-    second = collect_episodes(game, assignments, both(player), play_settings(), journal=journal)
+    second = collect_episodes(
+        game, assignments, both(player), play_settings(), pace(), journal=journal
+    )
     assert len(player.asked) == 4
     assert second == first
     assert len(journal.path.read_bytes().splitlines()) == 4
@@ -261,46 +275,69 @@ def test_other_inputs_have_another_journal(tmp_path):
     assert Journal({"a": 1}, tmp_path).path != Journal({"a": 2}, tmp_path).path
 
 
-def test_a_journal_is_that_of_the_endpoints_model_and_options(tmp_path):
+def test_a_journal_is_that_of_the_endpoints_address_model_and_options():
     params = load_params(ROOT / "params.yaml")
     players = {"alice": "endpoint:x", "bob": "endpoint:x"}
-    settings = params.collect.settings
-    session = Session(get_game("bargaining"), players, settings, 2, "glee48", tmp_path)
+    game = get_game("bargaining")
+    session = Session(game, players, params.collect, 2, "glee48", record_logprobs=False)
 
-    def inputs(url: str, **options) -> dict:
-        servers = {"x": Endpoint(base_url=url, model="m", options=options)}
-        return session._inputs(params.model_copy(update={"endpoints": servers}), seed=0)
+    def inputs(url: str, model: str = "m", concurrency: int = 16, **options) -> dict:
+        server = Endpoint(base_url=url, model=model, max_concurrency=concurrency, options=options)
+        served = {"x": server, "unused": Endpoint(base_url=f"{url}{len(options)}", model="n")}
+        return session._inputs(params.model_copy(update={"endpoints": served}), seed=0)
 
     first = inputs("http://a/v1", temperature=0.0)
-    assert first == inputs("http://b/v1", temperature=0.0)
+    assert first == inputs("http://a/v1", concurrency=3, temperature=0.0)
+    assert first != inputs("http://b/v1", temperature=0.0)
+    assert first != inputs("http://a/v1", "other", temperature=0.0)
     assert first != inputs("http://a/v1", temperature=1.0)
 
 
-def test_a_collection_adapter_is_named_by_category_and_nothing_else():
+@pytest.mark.parametrize(
+    ("block", "change", "same"),
+    [
+        ("pace", {"in_flight": 1, "deadline_s": 5, "cache_gib": 0.5}, True),
+        ("pace", {"precision": "bfloat16"}, False),
+        ("collect", {"temperature": 0.3}, False),
+        ("collect", {"record_logprobs": True}, False),
+        ("evaluate", {"temperature": 0.3}, True),
+    ],
+)
+def test_a_journal_is_that_of_how_games_are_played_not_of_how_fast(block, change, same):
     params = load_params(ROOT / "params.yaml")
-    settings = params.collect.settings.model_copy(update={"adapter": "{category}/{game}"})
-    collect = params.collect.model_copy(update={"settings": settings})
-    session = collect_session(
-        params.model_copy(update={"collect": collect}), "bargaining", Path("base")
-    )
-    assert session.adapter == Path("adversarial/{game}")
+    changed = params.model_copy(update={block: getattr(params, block).model_copy(update=change)})
+    inputs = [collect_session(p, "bargaining")._inputs(p, seed=0) for p in (params, changed)]
+    assert (inputs[0] == inputs[1]) == same
+
+
+def test_a_collection_is_played_by_the_model_that_its_log_names_without_an_adapter():
+    params = load_params(ROOT / "params.yaml")
+    log = params.logs["bargaining"].model_copy(update={"source": "models/mine"})
+    named = params.model_copy(update={"logs": {**params.logs, "bargaining": log}})
+    sessions = [collect_session(p, "bargaining") for p in (params, named)]
+    assert [session.model for session in sessions] == ["data/base_model", "models/mine"]
+    assert [session.adapter for session in sessions] == [None, None]
 
 
 def test_a_journal_entry_of_another_configuration_is_not_taken(tmp_path):
     game, journal = CountingGame(), Journal({}, tmp_path)
     talker = Talker(lambda r: "hi")
-    collect_episodes(game, assign(game, 4, 0), both(talker), play_settings(), journal=journal)
+    collect_episodes(
+        game, assign(game, 4, 0), both(talker), play_settings(), pace(), journal=journal
+    )
     player = Talker(lambda r: "hi")
-    collect_episodes(game, assign(game, 4, 5), both(player), play_settings(), journal=journal)
+    collect_episodes(
+        game, assign(game, 4, 5), both(player), play_settings(), pace(), journal=journal
+    )
     assert len(player.asked) == 16
 
 
 @pytest.mark.parametrize("in_flight", [1, 6])
 def test_same_seed_same_players_same_logs(in_flight):
     def log() -> list:
-        settings = play_settings(in_flight=in_flight, record_logprobs=True)
-        game = CountingGame()
-        return collect_episodes(game, assign(game, 12, 3), both(tiny_policy(settings)), settings)
+        settings, quick, game = play_settings(), pace(in_flight=in_flight), CountingGame()
+        player = tiny_policy(settings, quick, record_logprobs=True)
+        return collect_episodes(game, assign(game, 12, 3), both(player), settings, quick)
 
     first, second = log(), log()
     assert first == second
@@ -311,9 +348,9 @@ def test_same_seed_same_players_same_logs(in_flight):
 
 def test_two_models_at_one_table_are_deterministic_too():
     def log() -> list:
-        settings, game = play_settings(in_flight=5), CountingGame()
-        players = {"alice": tiny_policy(settings), "bob": tiny_policy(settings)}
-        return collect_episodes(game, assign(game, 10, 0), players, settings)
+        settings, quick, game = play_settings(), pace(in_flight=5), CountingGame()
+        players = {role: tiny_policy(settings, quick) for role in game.roles}
+        return collect_episodes(game, assign(game, 10, 0), players, settings, quick)
 
     assert log() == log()
 
@@ -321,7 +358,7 @@ def test_two_models_at_one_table_are_deterministic_too():
 def test_published_lines_read_back(tmp_path):
     game = CountingGame()
     player = Talker(lambda r: f"turn {len(r.messages)}")
-    episodes = collect_episodes(game, assign(game, 5, 0), both(player), play_settings())
+    episodes = collect_episodes(game, assign(game, 5, 0), both(player), play_settings(), pace())
     write_log(tmp_path / "x_msgs.jsonl", episodes)
     back = read_log(tmp_path / "x_msgs.jsonl")
     assert back == episodes
@@ -335,15 +372,17 @@ def test_derived_seeds_tell_their_parts_apart():
 
 RUN = """
 import sys, time
-from tests.fake_game import CountingGame, Talker, both, play_settings
+from pathlib import Path
+from tests.fake_game import CountingGame, Talker, both
+from tests.settings import pace, play_settings
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.arena.journal import Journal
 def say(request):
     time.sleep(0.004)
     return "hi"
 game = CountingGame()
-collect_episodes(game, assign(game, 60, 0), both(Talker(say)), play_settings(),
-                 journal=Journal({}, sys.argv[1]))
+collect_episodes(game, assign(game, 60, 0), both(Talker(say)), play_settings(), pace(),
+                 journal=Journal({}, Path(sys.argv[1])))
 """
 
 
@@ -360,7 +399,7 @@ def test_killed_and_restarted_nothing_is_lost_or_played_twice(tmp_path):
     assert 10 <= len(kept) < 60
     game, player = CountingGame(), Talker(lambda r: "hi")
     episodes = collect_episodes(
-        game, assign(game, 60, 0), both(player), play_settings(), journal=journal
+        game, assign(game, 60, 0), both(player), play_settings(), pace(), journal=journal
     )
     assert [e.episode_id for e in episodes] == [f"counting-{i:05d}" for i in range(60)]
     assert {r.episode_id for r in player.asked}.isdisjoint(kept)

@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 
 import aria_dvc
 from aria_dvc.__main__ import main
-from aria_dvc.credit.settings import EMBEDDER, CreditSettings
+from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
 
 ROOT = Path(__file__).parent.parent
@@ -110,6 +110,8 @@ def test_the_packaged_defaults_are_those_of_the_shipped_params():
     for name, value in asdict(CreditSettings()).items():
         assert value == shipped[name], name
     assert shipped["embed"]["source"] == EMBEDDER
+    assert shipped["embed"]["normalize"] is True  # as the command and the library always do
+    assert shipped["pace"]["embed_batch"] == EMBED_BATCH
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from aria_dvc.__main__ import main
 from aria_dvc.credit.labelling import nearest_cluster, unseen_labels
 from aria_dvc.credit.logs import read_logs
 from aria_dvc.credit.methods.registry import method_names
+from aria_dvc.credit.settings import EMBED_BATCH
 from aria_dvc.intentions.log import Log
 
 TOPICS = ["the weather", "the price", "the colour"]
@@ -139,7 +140,7 @@ def test_only_dialogues_of_the_fitted_kind_are_scored(tmp_path, capsys):
     assert run(log, "--score", other, *options) == 1
     assert "fitted on bargaining, to score negotiation" in capsys.readouterr().err
     assert not out.exists()
-    assert run(log, "--score", other, "--game", "two_party_log", *options) == 0
+    assert run(log, "--score", other, "--game", "negotiation", *options) == 0
 
 
 @pytest.mark.parametrize("method", method_names())
@@ -156,14 +157,14 @@ def test_vectors_of_a_log_are_scaled_and_give_way_to_a_named_model(tmp_path, mon
     vectors = read_logs([log], 0.95).vectors
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
-    def embed(texts, source):
-        asked.append(source)
+    def embed(texts, source, batch_size, normalize, endpoints):
+        asked.append((source, batch_size, normalize, endpoints))
         return np.ones((len(texts), 2), np.float32)
 
     monkeypatch.setattr("aria_dvc.intentions.embedding.embed_texts", embed)
     options = ("--method", "kernel", "--out", tmp_path / "out.parquet")
     assert run(log, *options) == run(log, *options, "--embed", "mine") == 0
-    assert asked == ["mine"]
+    assert asked == [("mine", EMBED_BATCH, True, {})]
 
 
 def test_a_k_that_is_too_large_is_capped_aloud(tmp_path, caplog):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from learning_tiny import policy_params, save_tiny_base, tiny_tokenizer
+from learning_tiny import pace_of, policy_params, save_tiny_base, tiny_tokenizer
 
 from aria_dvc.chat import Renderer, view
 from aria_dvc.learning.advantages import advantages
@@ -75,9 +75,12 @@ def test_training_approaches_the_optimum(base, tmp_path, credit):
     assert 0.3 < probability_of_optimum(load_model(base)) < 0.7
     params = policy_params(
         credit=credit, advantage="centred", lora=None, learning_rate=3e-3, epochs=3,
-        batch_size=15, tokens_per_batch=4096, checkpoint_every=1000,
+        batch_size=15,
     )  # fmt: skip
-    train_policy(params, [bandit_games()], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")
+    train_policy(
+        params, pace_of(tokens_per_batch=4096, checkpoint_every=1000), [bandit_games()], base,
+        tmp_path / "p", seed=0, cache=tmp_path / "cache",
+    )  # fmt: skip
     assert probability_of_optimum(load_model(ModelSource(tmp_path / "p"))) > 0.9
 
 

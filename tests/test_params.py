@@ -10,6 +10,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.params import check_params, load_params
 
 ROOT = Path(__file__).parent.parent
+OPPONENT = "evaluate.games.bargaining.opponents.bob"
 
 
 @pytest.fixture
@@ -101,8 +102,8 @@ def set_at(raw, path, value):
         ("base_model.games", ["chess"], "base_model.games: unknown game chess"),
         ("collect.sampling", {"polcy": {}}, "unknown player polcy (did you mean policy?)"),
         ("evaluate.sampling", {"endpoint:x": {}}, "evaluate.sampling: no endpoi"),
-        ("evaluate.games.bargaining.opponents.bob", "scriptd:fair", "opponents.bob: unknown player"),
-        ("evaluate.games.bargaining.opponents.bob", ["scripted:fiar"], "unknown strategy fiar (did"),
+        (OPPONENT, "scriptd:fair", "opponents.bob: unknown player"),
+        (OPPONENT, ["scripted:fiar"], "unknown strategy fiar (did"),
         ("embed.source", "endpoint:x", "embed.source: no endpoint x under endpoints (known: none)"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the stages share: the tables that training is handed, watched files, and how they end."""
+"""What the stages share: the tables that training is handed, and how they end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
 from aria_dvc.params import load_params
-from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.frames import category_frames
+from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.tables import episodes_table, turns_table

@@ -11,18 +11,20 @@ import sys
 import time
 
 import pytest
-from aria_dvc.arena.published import write_log
-from tests.fake_game import CountingGame, Talker, both, play_settings
+from tests.fake_game import CountingGame, Talker, both
 from tests.fault_server import FAULTS, FaultServer, serve
+from tests.settings import pace, play_settings
 
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.arena.journal import Journal
 from aria_dvc.errors import AriaError
-from aria_dvc.params import Endpoint, SamplingOverride
+from aria_dvc.models.source import ModelSource
 from aria_dvc.players.base import PlayerFailure, Request
 from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.players.registry import PlayerContext, make_player
+from aria_dvc.records.published import write_log
 from aria_dvc.servers.client import retry_after
+from aria_dvc.settings import Endpoint, SamplingOverride
 
 KEY = "sk-test-3f9a7c1e5b"
 
@@ -30,6 +32,10 @@ KEY = "sk-test-3f9a7c1e5b"
 def endpoint(url: str, **changes) -> Endpoint:
     values = {"timeout_s": 0.4, "deadline_s": 20.0, "max_concurrency": 8, "model": "m"}
     return Endpoint(base_url=url, **{**values, **changes})
+
+
+def player_of(url: str, **changes) -> EndpointPlayer:
+    return EndpointPlayer("x", endpoint(url, **changes), play_settings(), deadline_s=60)
 
 
 def request(role: str = "alice") -> Request:
@@ -50,9 +56,7 @@ def ask(player: EndpointPlayer, role: str = "alice"):
 def test_a_reply_and_what_is_sent():
     server = FaultServer()
     with serve(server) as url:
-        player = EndpointPlayer(
-            "x", endpoint(url, options={"top_k": 5, "seed": None}), play_settings()
-        )
+        player = player_of(url, options={"top_k": 5, "seed": None})
         reply = ask(player)
     assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("hello there", 7, 3)
     (body,) = server.bodies
@@ -67,7 +71,7 @@ def test_a_reply_and_what_is_sent():
 def test_every_passing_fault_is_tried_again(fault):
     server = FaultServer(rate=0.6, faults=(fault,), seed=1)
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url, timeout_s=0.15), play_settings())
+        player = player_of(url, timeout_s=0.15)
         replies = [ask(player) for _ in range(4)]
     assert {reply.text for reply in replies} == {"hello there"}
     assert server.served[fault] > 0
@@ -76,7 +80,7 @@ def test_every_passing_fault_is_tried_again(fault):
 def test_a_model_that_stays_silent_is_taken_at_its_word():
     server = FaultServer(rate=1.0, faults=("empty",))
     with serve(server) as url:
-        reply = ask(EndpointPlayer("x", endpoint(url), play_settings()))
+        reply = ask(player_of(url))
     assert reply.text == ""
     assert server.served["empty"] == 4
     assert len({body["seed"] for body in server.bodies}) == 4
@@ -94,7 +98,7 @@ def test_retry_after_is_honoured():
 @pytest.mark.parametrize("fault", ["close", "hang", "500", "slow"])
 def test_a_dead_server_ends_in_a_clear_failure_within_the_deadline(fault):
     with serve(FaultServer(rate=1.0, faults=(fault,))) as url:
-        player = EndpointPlayer("x", endpoint(url, deadline_s=1.0), play_settings())
+        player = player_of(url, deadline_s=1.0)
         started = time.monotonic()
         with pytest.raises(PlayerFailure, match=r"no answer within 1 s.*deadline_s") as caught:
             ask(player)
@@ -103,7 +107,7 @@ def test_a_dead_server_ends_in_a_clear_failure_within_the_deadline(fault):
 
 
 def test_nobody_listening_is_the_same():
-    player = EndpointPlayer("x", endpoint("http://127.0.0.1:9/v1", deadline_s=0.5), play_settings())
+    player = player_of("http://127.0.0.1:9/v1", deadline_s=0.5)
     with pytest.raises(PlayerFailure, match="see that the server runs"):
         ask(player)
 
@@ -111,7 +115,7 @@ def test_nobody_listening_is_the_same():
 def test_a_refusal_is_not_repeated():
     server = FaultServer(rate=1.0, faults=("401",))
     with serve(server) as url, pytest.raises(PlayerFailure, match="api_key_env") as caught:
-        ask(EndpointPlayer("x", endpoint(url), play_settings()))
+        ask(player_of(url))
     assert caught.value.kind == "endpoint_refused"
     assert server.served["401"] == 1
 
@@ -120,7 +124,7 @@ def test_a_too_long_prompt_is_the_players_own_failure():
     server = FaultServer(rate=1.0, faults=("400",))
     server.complaint = "This model's maximum context length is 2048 tokens"
     with serve(server) as url, pytest.raises(PlayerFailure) as caught:
-        ask(EndpointPlayer("x", endpoint(url), play_settings()))
+        ask(player_of(url))
     assert caught.value.kind == "context_full"
 
 
@@ -130,9 +134,9 @@ def test_one_request_that_never_succeeds_costs_one_game(tmp_path, fault, kind):
     server.always = lambda body: fault if "Topic 3." in str(body["messages"]) else None
     game, journal = CountingGame(rounds=16), Journal({}, tmp_path)
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url, deadline_s=1.0), play_settings())
+        player = player_of(url, deadline_s=1.0)
         episodes = collect_episodes(
-            game, assign(game, 7, 0), both(player), play_settings(), journal=journal
+            game, assign(game, 7, 0), both(player), play_settings(), pace(), journal=journal
         )
     failed = {e.info["config"]["topic"]: e.info["failure"] for e in episodes if e.info["failure"]}
     assert failed == {3: {"role": "alice", "kind": kind}}
@@ -144,7 +148,7 @@ def test_a_pause_beyond_the_deadline_is_cut():
     server.retry_after = 3600
     server.always = lambda body: "ok" if server.bodies else None
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url, deadline_s=1.0), play_settings())
+        player = player_of(url, deadline_s=1.0)
         assert ask(player).text == "hello there"
 
 
@@ -153,14 +157,14 @@ def test_a_dummy_key_does_not_change_what_is_said(monkeypatch):
     server = FaultServer()
     server.say = lambda body: "I keep 60."
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url, api_key_env="ARIA_TEST_KEY"), play_settings())
+        player = player_of(url, api_key_env="ARIA_TEST_KEY")
         assert ask(player).text == "I keep 60."
 
 
 def test_the_environment_sees_one_question_at_temperature_zero():
     server = FaultServer()
     with serve(server) as url:
-        ask(EndpointPlayer("x", endpoint(url), play_settings()), role="oracle")
+        ask(player_of(url), role="oracle")
     (body,) = server.bodies
     assert body["temperature"] == 0.0
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
@@ -169,23 +173,21 @@ def test_the_environment_sees_one_question_at_temperature_zero():
 def test_concurrency_is_bounded():
     server = FaultServer()
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url, max_concurrency=3), play_settings())
+        player = player_of(url, max_concurrency=3)
         game = CountingGame()
-        settings = play_settings(in_flight=20)
-        collect_episodes(game, assign(game, 20, 0), both(player), settings)
+        quick = pace(in_flight=20)
+        collect_episodes(game, assign(game, 20, 0), both(player), play_settings(), quick)
     assert server.most_at_once <= 3
 
 
 def test_all_episodes_end_at_thirty_percent_faults(tmp_path):
     server = FaultServer(rate=0.3, seed=4)
     with serve(server) as url:
-        player = EndpointPlayer(
-            "x", endpoint(url, timeout_s=0.5, max_concurrency=32), play_settings()
-        )
+        player = player_of(url, timeout_s=0.5, max_concurrency=32)
         game, journal = CountingGame(), Journal({}, tmp_path)
-        settings = play_settings(in_flight=32)
+        settings, quick = play_settings(), pace(in_flight=32)
         episodes = collect_episodes(
-            game, assign(game, 60, 0), both(player), settings, journal=journal
+            game, assign(game, 60, 0), both(player), settings, quick, journal=journal
         )
     assert [e.episode_id for e in episodes] == [f"counting-{i:05d}" for i in range(60)]
     assert all(e.info["failure"] is None and len(e.utterances) == 4 for e in episodes)
@@ -196,9 +198,11 @@ def test_all_episodes_end_at_thirty_percent_faults(tmp_path):
 def test_a_server_that_is_away_for_a_while_is_waited_for():
     server = FaultServer(dead=(0.3, 1.1))
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url), play_settings())
+        player = player_of(url)
         game = CountingGame(rounds=20)
-        episodes = collect_episodes(game, assign(game, 16, 0), both(player), play_settings())
+        episodes = collect_episodes(
+            game, assign(game, 16, 0), both(player), play_settings(), pace()
+        )
     assert server.served["dead"] > 0
     assert all(e.info["reason"] == "done" for e in episodes)
 
@@ -208,33 +212,39 @@ def test_a_server_that_dies_for_good_ends_the_run_and_keeps_what_was_finished(tm
     game, journal = CountingGame(), Journal({}, tmp_path)
     assignments = assign(game, 600, 0)
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url, deadline_s=1.5), play_settings())
+        player = player_of(url, deadline_s=1.5)
         started = time.monotonic()
         with pytest.raises(AriaError, match=r"no answer within 1.5 s.*are kept"):
-            collect_episodes(game, assignments, both(player), play_settings(), journal=journal)
+            collect_episodes(
+                game, assignments, both(player), play_settings(), pace(), journal=journal
+            )
         assert time.monotonic() - started < 10
     kept = journal.read()
     assert 0 < len(kept) < 600
     rest = Talker(lambda r: "hello there")
-    episodes = collect_episodes(game, assignments, both(rest), play_settings(), journal=journal)
+    episodes = collect_episodes(
+        game, assignments, both(rest), play_settings(), pace(), journal=journal
+    )
     assert len(episodes) == 600
     assert {r.episode_id for r in rest.asked}.isdisjoint(kept)
 
 
 RUN = """
 import sys
-from tests.fake_game import CountingGame, both, play_settings
+from pathlib import Path
+from tests.fake_game import CountingGame, both
+from tests.settings import pace, play_settings
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.arena.journal import Journal
-from aria_dvc.arena.published import write_log
+from aria_dvc.records.published import write_log
 from aria_dvc.settings import Endpoint
 from aria_dvc.players.endpoint import EndpointPlayer
 folder, url = sys.argv[1:]
 game = CountingGame()
 server = Endpoint(base_url=url, model="m", timeout_s=0.5, api_key_env="ARIA_TEST_KEY")
-player = EndpointPlayer("x", server, play_settings())
-episodes = collect_episodes(game, assign(game, 60, 0), both(player), play_settings(),
-                            journal=Journal({}, folder))
+player = EndpointPlayer("x", server, play_settings(), pace().deadline_s)
+episodes = collect_episodes(game, assign(game, 60, 0), both(player), play_settings(), pace(),
+                            journal=Journal({}, Path(folder)))
 write_log(folder + "/log.jsonl", episodes)
 """
 
@@ -283,14 +293,14 @@ def test_the_key_is_in_no_output_though_the_server_repeats_it(tmp_path, monkeypa
     server.say = lambda body: f"your key is {server.headers[-1]}"
     game, journal = CountingGame(), Journal({}, tmp_path)
     with serve(server) as url:
-        player = EndpointPlayer("x", endpoint(url, api_key_env="ARIA_TEST_KEY"), play_settings())
+        player = player_of(url, api_key_env="ARIA_TEST_KEY")
         episodes = collect_episodes(
-            game, assign(game, 3, 0), both(player), play_settings(), journal=journal
+            game, assign(game, 3, 0), both(player), play_settings(), pace(), journal=journal
         )
         write_log(tmp_path / "log.jsonl", episodes)
         server.rate, server.faults = 1.0, ("401",)
         with pytest.raises(AriaError) as caught:
-            collect_episodes(game, assign(game, 3, 9), both(player), play_settings())
+            collect_episodes(game, assign(game, 3, 9), both(player), play_settings(), pace())
     assert server.headers[-1] == f"Bearer {KEY}"
     assert "***" in str(caught.value)
     assert KEY not in str(caught.value)
@@ -305,15 +315,17 @@ def test_a_missing_or_impossible_key_is_named_without_being_shown(monkeypatch, v
     if value is not None:
         monkeypatch.setenv("ARIA_TEST_KEY", value)
     with pytest.raises(AriaError, match="ARIA_TEST_KEY") as caught:
-        EndpointPlayer("x", endpoint("http://h/v1", api_key_env="ARIA_TEST_KEY"), play_settings())
+        player_of("http://h/v1", api_key_env="ARIA_TEST_KEY")
     assert not value or value not in str(caught.value)
 
 
 def test_the_registry_names_what_it_knows():
     override = {"endpoint:local": SamplingOverride(temperature=0.2)}
     settings = play_settings(sampling=override)
-    context = PlayerContext(settings, endpoints={"local": endpoint("http://h/v1")})
+    served = {"local": endpoint("http://h/v1")}
+    context = PlayerContext(settings, pace(deadline_s=7), ModelSource("none"), served)
     player = make_player("endpoint:local", context)
+    assert player.server.deadline_s == 7  # the run's patience, where the endpoint has more
     assert (player.name, player.model) == ("endpoint:local", "m")
     assert player.settings.temperature == 0.2
     assert context.player("endpoint:local") is context.player("endpoint:local")

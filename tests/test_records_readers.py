@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from aria_dvc.arena.published import write_log
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
 from aria_dvc.records.episodes import Episode, Utterance, without_broken_off
-from aria_dvc.records.readers import log_vectors, read_log
+from aria_dvc.records.log_vectors import log_vectors_table, vectors_of
+from aria_dvc.records.published import write_log
+from aria_dvc.records.readers import read_log
+from aria_dvc.records.schemas import LOG_VECTORS, write_table
 from aria_dvc.records.tables import (
     check_lengths,
     embeddings_table,
@@ -105,13 +107,32 @@ def test_vectors_come_in_dialogue_order(tmp_path):
         "alice_action_embeddings": [[1, 2], [5, 6]],
         "bob_actions_embeddings": [[3, 4], [7, 8]],
     }
-    path = write_lines(tmp_path / "l", entry)
-    vectors = log_vectors(path)
+    episodes = read_log(write_lines(tmp_path / "l", entry))
+    vectors = carried(episodes, turns_table(episodes), tmp_path)
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
-    table = embeddings_table(turns_table(read_log(path)), vectors)
+    table = embeddings_table(turns_table(episodes), vectors)
     assert table["embedding"].type.list_size == 2
-    assert log_vectors(write_lines(tmp_path / "m", ADVERSARIAL)) is None
+    without = read_log(write_lines(tmp_path / "m", ADVERSARIAL))
+    assert carried(without, turns_table(without), tmp_path) is None
+
+
+def carried(episodes, turns, folder):
+    """The log's own vectors of `turns`, after their way through the file beside it."""
+    write_table(folder / "vectors.parquet", log_vectors_table(episodes), LOG_VECTORS)
+    return vectors_of(turns, folder / "vectors.parquet")
+
+
+def test_vectors_follow_the_turns_that_are_left_and_are_missed_where_they_lack(tmp_path):
+    def episode(name, number):
+        said = [Utterance("a", "Hi", np.float32([number, i])) for i in range(2)]
+        return Episode(name, "dialogue", said, {"a": 1.0})
+
+    first, second, third = episodes = [episode(name, i) for i, name in enumerate("xyz")]
+    turns = turns_table([first, third])
+    assert carried(episodes, turns, tmp_path).tolist() == [[0, 0], [0, 1], [2, 0], [2, 1]]
+    with pytest.raises(AriaError, match=r"vectors\.parquet lacks vectors of some turns: run"):
+        carried([first, second], turns, tmp_path)
 
 
 def without(entry, key):

@@ -30,6 +30,7 @@ PLUMBING = frozenset(
         "pipeline.paths",
         "progress",
         "pipeline.stage",
+        "suggestions",
     )
 )
 

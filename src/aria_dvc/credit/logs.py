@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.credit.methods.registry import make_method
-from aria_dvc.credit.settings import EMBEDDER, CreditSettings
+from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
 from aria_dvc.records.readers import read_entries, read_log
@@ -149,7 +149,9 @@ def _embedded(logs: list[Log], source: str) -> list[Log]:
 
     widths = {log.vectors.shape[1] for log in logs}
     if 0 in widths:
-        return [replace(log, vectors=embed_texts(log.text.tolist(), source)) for log in logs]
+        texts = [log.text.tolist() for log in logs]
+        found = [embed_texts(said, source, EMBED_BATCH, True, {}) for said in texts]
+        return [replace(log, vectors=vectors) for log, vectors in zip(logs, found, strict=True)]
     if len(widths) > 1:
         raise AriaError(UNLIKE_VECTORS)
     return logs

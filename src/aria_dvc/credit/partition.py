@@ -73,6 +73,20 @@ def _find(key, table, cell_key):
 
 
 @njit(cache=True)
+def _recount(changed, role, items, size, total, unit, was, free, taken, totals):
+    """Count changed cells anew and free the empty ones; returns the cell numbers taken."""
+    for c in changed:
+        if items[c] == 0:
+            taken -= 1
+            free[free.shape[0] - 1 - taken] = c
+            continue
+        mean = total[c] / size[c] * unit
+        totals[CHANGE, role[c]] += abs(mean - was[c]) * size[c]
+        _count(totals, 1.0, role[c], items[c], size[c], mean)
+    return taken
+
+
+@njit(cache=True)
 def _regroup(
     moved, key, role, weight, value, unit, cell, items, size, total, was, cell_key, cell_role,
     stamp, step, free, taken, totals,
@@ -109,15 +123,8 @@ def _regroup(
         items[b] += 1
         size[b] += weight[a]
         total[b] += value[a]
-    for t in range(olds + news):
-        c = old[t] if t < olds else new[t - olds]
-        if items[c] == 0:
-            taken -= 1
-            free[free.shape[0] - 1 - taken] = c
-            continue
-        mean = total[c] / size[c] * unit
-        totals[CHANGE, cell_role[c]] += abs(mean - was[c]) * size[c]
-        _count(totals, 1.0, cell_role[c], items[c], size[c], mean)
+    for changed in (old[:olds], new[:news]):
+        taken = _recount(changed, cell_role, items, size, total, unit, was, free, taken, totals)
     return taken
 
 

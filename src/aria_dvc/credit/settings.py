@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from aria_dvc.params import AggregateParams, ClusterParams, Params, SelectKParams
 
 EMBEDDER = "all-minilm-l6-v2"
+EMBED_BATCH = 64  # texts at once
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class GameFrames:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """What one role saw and said. positions: (A,) place in the dialogue of each of its messages.
+    """What one role saw and said. positions: (A,) of its messages, as the turns table has them.
 
     Consecutive utterances of one side are one message; its action is the last of them.
     """
@@ -95,6 +95,7 @@ def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]
     }
     for episode_id, rows in turns.groupby("episode_id", sort=False):
         lines: list[Line] = list(zip(rows["role"], rows["text"], strict=True))
+        position = rows["position"].tolist()
         for role in dict.fromkeys(rows.loc[rows["is_action"], "role"]):
             messages = view(lines, role, prompts.get((episode_id, role), ""))
             yield Dialogue(
@@ -102,12 +103,12 @@ def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]
                 episode_id=str(episode_id),
                 role=str(role),
                 messages=messages,
-                positions=_last_positions(lines, role),
+                positions=[position[place] for place in _last_lines(lines, role)],
             )
 
 
-def _last_positions(lines: Sequence[Line], role: str) -> list[int]:
-    """Positions of the lines by `role` that are not followed by another of its lines."""
+def _last_lines(lines: Sequence[Line], role: str) -> list[int]:
+    """Places of the lines by `role` that are not followed by another of its lines."""
     speakers = [speaker for speaker, _ in lines] + [None]
     return [i for i in range(len(lines)) if speakers[i] == role != speakers[i + 1]]
 

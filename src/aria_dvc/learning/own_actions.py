@@ -65,7 +65,7 @@ def _with_open_ends(example: Example, cut: set[Key], end: int) -> Example:
 
 
 def _noted(episodes: pd.DataFrame, name: Literal["reasked", "cut"]) -> set[tuple[str, int]]:
-    """(episode_id, position) of the utterances in one of the record's lists."""
+    """(episode_id, position) of the utterances in one of the record's lists, as in the tables."""
     return {
         (episode, position)
         for episode, record in _records(episodes)

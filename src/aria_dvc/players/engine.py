@@ -131,7 +131,7 @@ class Engine:
         if length > self.seating.max_cells:
             raise AriaError(
                 f"{asked} exceed the {self.seating.max_cells} tokens that the cache holds: "
-                "raise settings.cache_gib or lower settings.max_new_tokens in params.yaml"
+                "raise pace.cache_gib or lower max_new_tokens in params.yaml"
             )
         future: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Row(seat, prompt_ids, sampling, future))

@@ -89,7 +89,7 @@ class PolicyPlayer:
             raise AriaError(
                 f"the rules of the game ({taken} tokens) and a reply of {reply} exceed the "
                 f"context of {self.engine.max_length} of {self.model}: lower "
-                "settings.max_new_tokens in params.yaml, or use a model with a longer context"
+                "max_new_tokens in params.yaml, or use a model with a longer context"
             )
 
     def finished(self, episode_id: str) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import orjson
 
 from aria_dvc.errors import AriaError
@@ -71,16 +70,6 @@ def _checked(
     if not episodes:
         raise AriaError(f"{log}: no episodes: give a log with at least one dialogue")
     return episodes
-
-
-def log_vectors(path: str | Path) -> np.ndarray | None:
-    """The embeddings that a log carries, (n, d) float32 in dialogue order; None if it has none.
-
-    Raises AriaError as `read_log` does.
-    """
-    said = [utterance for episode in read_log(path) for utterance in episode.utterances]
-    vectors = [utterance.embedding for utterance in said if utterance.embedding is not None]
-    return np.stack(vectors) if vectors else None
 
 
 def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -153,7 +142,7 @@ def _complete(episode: Episode, entry: dict[str, Any], game: str | None, number:
 def _check_texts(episode: Episode) -> None:
     if not episode.utterances:
         raise BadEntry("empty game: a dialogue needs at least one utterance; remove the entry")
-    for position, utterance in enumerate(episode.utterances):
+    for position, utterance in episode.numbered():
         if not isinstance(utterance.text, str) or not utterance.text.strip():
             raise BadEntry(
                 f"utterance {position} ({utterance.role}) has no text: "
@@ -194,7 +183,7 @@ def _check_reward(role: str, reward: Any, bounded: bool) -> None:
 
 def _check_vectors(episode: Episode, width: int) -> None:
     """Every utterance carries a vector of `width` numbers, as the log's first does (0: none)."""
-    for position, utterance in enumerate(episode.utterances):
+    for position, utterance in episode.numbered():
         found = 0 if utterance.embedding is None else len(utterance.embedding)
         if found != width:
             raise BadEntry(
