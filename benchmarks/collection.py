@@ -1,7 +1,7 @@
 """Episodes an hour: many games at once against one after the other, and against a server.
 
-    PYTHONPATH=src python benchmarks/collection.py --model data/base_model
-    PYTHONPATH=src python benchmarks/collection.py --endpoint http://127.0.0.1:8036/v1
+    python benchmarks/collection.py --model data/base_model
+    python benchmarks/collection.py --endpoint http://127.0.0.1:8036/v1
 
 Every way of playing gets the same games, seeds and sampling settings; what is printed are medians
 over the repeats. The sequential player plays only the first few of the games, since it is slow.

@@ -1,6 +1,6 @@
 """Compare the credit methods on logs: accuracy on unseen episodes, calibration, variance, time.
 
-    PYTHONPATH=src python benchmarks/credit.py LOG [LOG ...] [--repeats 3] [--out table.md]
+    python benchmarks/credit.py LOG [LOG ...] [--repeats 3] [--out table.md]
 
 Every method is fitted on the same folds by episode, `--repeats` times with other folds; where the
 log names the target of each game, whole targets are held out too, which shows how much of a

@@ -1,6 +1,6 @@
 """Embedding a log: distinct texts in order of length, against every text in dialogue order.
 
-    PYTHONPATH=src python benchmarks/embedding.py LOG [--episodes 100]
+    python benchmarks/embedding.py LOG [--episodes 100]
 
 Baseline: the same model and batch size on all utterances as they come. Then the cost of 10 % more
 games with the cache of the first run.
