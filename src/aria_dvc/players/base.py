@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Request:
     """One turn asked of a player.
 
-    episode_id and role name the seat (the key of a key-value cache); `seed` is fixed by
+    episode_id and role name the dialogue (the key of a key-value cache); `seed` is fixed by
     (run seed, episode, role, turn, attempt), so that a player's randomness never depends on
     what else is in flight. `match` is for scripted players, which read the state; players that
     are language models read only `messages`.
