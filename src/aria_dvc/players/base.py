@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from aria_dvc.chat import Message
 
@@ -41,7 +41,6 @@ class Reply:
     token_ids: list[int] | None = None
     logprobs: list[float] | None = None
     cut: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class PlayerFailure(Exception):
