@@ -36,7 +36,7 @@ ROOT = Path(__file__).parent.parent
 def tiny_policy(settings: PlaySettings, pace: Pace, record_logprobs: bool = False) -> PolicyPlayer:
     renderer = Renderer(tiny_tokenizer())
     cache_bytes = int(pace.cache_gib * 2**30)
-    engine = Engine(tiny_model(), renderer.end_ids(), seats=pace.in_flight, cache_bytes=cache_bytes)
+    engine = Engine(tiny_model(), renderer.end_ids(), slots=pace.in_flight, cache_bytes=cache_bytes)
     return PolicyPlayer("policy", "tiny", engine, renderer, settings, None, record_logprobs)
 
 

@@ -93,11 +93,6 @@ class Params(Block):
             raise ValueError("\n".join(problems))
         return self
 
-    @property
-    def given_k(self) -> int | None:
-        """The integer k of params.yaml; None where `select_k` chooses."""
-        return None if self.k == "auto" else self.k
-
     def logs_of(self, category: str) -> list[str]:
         """The logs of one category, in the order of `logs`."""
         return [name for name, log in self.logs.items() if log.category == category]

@@ -61,10 +61,10 @@ class PolicyPlayer:
             seed=request.seed,
             logprobs=self.record_logprobs,
         )
-        seat = (request.episode_id, request.role)
+        dialogue = (request.episode_id, request.role)
         prompt_ids = self.renderer.prompt_ids(request.messages)
         try:
-            generation = await self.engine.generate(seat, prompt_ids, sampling)
+            generation = await self.engine.generate(dialogue, prompt_ids, sampling)
         except PlayerFailure:
             self._check_opening(request)
             raise
@@ -136,7 +136,7 @@ def policy_player(
     engine = Engine(
         load_for_play(source, adapter, pace.precision),
         renderer.end_ids(),
-        seats=pace.in_flight,
+        slots=pace.in_flight,
         cache_bytes=int(pace.cache_gib * 2**30),
     )
     return PolicyPlayer(name, str(source), engine, renderer, settings, adapter, record_logprobs)
