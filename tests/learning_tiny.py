@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from settings import pace
 
-from aria_dvc.learning.examples import GameFrames
+from aria_dvc.learning.examples import LogFrames
 from aria_dvc.models.source import ModelSource
 from aria_dvc.settings import (
     Lora,
@@ -70,7 +70,7 @@ def save_tiny_base(folder: Path, seed: int = 0) -> ModelSource:
 
 def made_up_game(
     game: str = "bargaining", episodes: int = 6, turns: int = 3, seed: int = 0
-) -> GameFrames:
+) -> LogFrames:
     """Two-player dialogues of random words, Alice winning every other one."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
@@ -102,7 +102,7 @@ def made_up_game(
     rewards["reward"] = rewards.groupby("cell")["return"].transform("mean")
     prompts = table[["game", "episode_id", "role"]].drop_duplicates()
     prompts = prompts.assign(system_prompt=lambda t: "You are " + t["role"] + ".", info="{}")
-    return GameFrames(game, table.drop(columns="return"), prompts, rewards)
+    return LogFrames(game, table.drop(columns="return"), prompts, rewards)
 
 
 LORA = Lora(

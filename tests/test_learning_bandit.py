@@ -13,7 +13,7 @@ from settings import pace
 
 from aria_dvc.chat import Renderer, view
 from aria_dvc.learning.advantages import advantages
-from aria_dvc.learning.examples import GameFrames, frames_examples
+from aria_dvc.learning.examples import LogFrames, frames_examples
 from aria_dvc.learning.gradients import gradient_variances
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import train_policy
@@ -27,7 +27,7 @@ TOKENIZER = tiny_tokenizer()
 RENDERER = Renderer(TOKENIZER)
 
 
-def bandit_games(seed: int = 0) -> GameFrames:
+def bandit_games(seed: int = 0) -> LogFrames:
     """Every action's credit averaged over its cell (the words so far), as the paper does."""
     rng = np.random.default_rng(seed)
     rows = []
@@ -52,7 +52,7 @@ def bandit_games(seed: int = 0) -> GameFrames:
     ids = table["episode_id"].unique()
     episodes = pd.DataFrame({"episode_id": ids, "role": "agent", "system_prompt": "", "info": "{}"})
     columns = ["episode_id", "position", "role", "turn", "cell", "cell_size", "return", "reward"]
-    return GameFrames(
+    return LogFrames(
         "bandit", table.drop(columns="cell"), episodes, rewards[columns].reset_index(drop=True)
     )
 

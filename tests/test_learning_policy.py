@@ -195,7 +195,7 @@ def test_credits_of_the_ablations(game):
     ):
         got = advantages(game, credit, "return")
         expected = {
-            (game.game, r["episode_id"], r["position"]): r[column] for _, r in table.iterrows()
+            (game.name, r["episode_id"], r["position"]): r[column] for _, r in table.iterrows()
         }
         assert got == pytest.approx(expected)
 
@@ -205,13 +205,13 @@ def test_centred_subtracts_the_other_episodes_mean_at_the_turn(game):
     row = game.rewards.iloc[0]
     same = game.rewards[(game.rewards.role == row.role) & (game.rewards.turn == row.turn)]
     others = same[same.episode_id != row.episode_id]["return"].mean()
-    key = (game.game, row.episode_id, row.position)
+    key = (game.name, row.episode_id, row.position)
     assert centred[key] == pytest.approx(raw[key] - others)
 
 
 def test_normalised_has_mean_0_and_deviation_1_per_role(game):
     values = advantages(game, "aggregated", "normalised")
-    role = {(game.game, r.episode_id, r.position): r.role for r in game.rewards.itertuples()}
+    role = {(game.name, r.episode_id, r.position): r.role for r in game.rewards.itertuples()}
     for name in ("alice", "bob"):
         own = np.array([v for key, v in values.items() if role[key] == name])
         assert own.mean() == pytest.approx(0, abs=1e-9)

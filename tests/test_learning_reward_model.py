@@ -94,7 +94,7 @@ def test_scorer_agrees_chat_by_chat_and_dialogue_by_dialogue(trained, base):
         lines = list(zip(rows["role"], rows["text"], strict=True))
         for position in dialogue.positions:
             chat = view(lines[: position + 1], dialogue.role, dialogue.messages[0]["content"])
-            expected = whole[dialogue.game, dialogue.episode_id, position]
+            expected = whole[dialogue.log, dialogue.episode_id, position]
             assert scorer.score_chats([chat])[0][-1] == pytest.approx(expected, abs=1e-4)
             said_deal = lines[position][1] == "deal"
             assert (expected > 0.5) == said_deal
