@@ -35,8 +35,8 @@ class PolicyPlayer:
         engine: Engine,
         renderer: Renderer,
         settings: PlaySettings,
-        adapter: Path | None = None,
-        record_logprobs: bool = False,
+        adapter: Path | None,
+        record_logprobs: bool,
     ) -> None:
         self.name = name
         self.model = f"{model}+{adapter}" if adapter else model
@@ -124,8 +124,8 @@ def policy_player(
     settings: PlaySettings,
     pace: Pace,
     *,
-    adapter: Path | None = None,
-    record_logprobs: bool = False,
+    adapter: Path | None,
+    record_logprobs: bool,
 ) -> PolicyPlayer:
     """Load `source` (with `adapter`) and wrap it as a player.
 
