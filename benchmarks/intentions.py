@@ -211,10 +211,10 @@ def own_cells(count: int) -> tuple[Measured, int]:
     (episode, _, role, is_action, returns), nested = games(count)
     n = episode.size
     text, vectors = np.full(n, "", object), np.zeros((n, 0), np.float32)
-    labels = np.zeros(n, np.int64)
+    labels, names = np.zeros(n, np.int64), np.array(["alice", "bob"])[role]
 
     def log() -> Log:
-        return Log(episode, role.astype(str), is_action, text, vectors, labels, returns)
+        return Log(episode, names, is_action, text, vectors, labels, returns)
 
     runs = [timed(lambda: cell_curves(log(), nested)) for _ in range(3)]
     best = min(runs, key=lambda m: m.seconds)

@@ -1,9 +1,10 @@
 """Tokens and seconds per epoch: one pass per dialogue against one pass per turn.
 
-    PYTHONPATH=src python benchmarks/training.py --model data/base_model --turns 16 --dialogues 4
+    python benchmarks/training.py --model data/base_model --turns 16 --dialogues 4
 
 Both sides train the same actions of the same dialogues with the same trainer, LoRA, precision and
-token budget; both compute logits only where a loss is taken. Prints JSON.
+token budget (params.yaml's unless given); both compute logits only where a loss is taken. Prints
+JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import numpy as np
 import orjson
@@ -29,7 +30,8 @@ from aria_dvc.learning.trainer import FitSettings, fit, make_deterministic
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import add_lora
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings import Lora
+from aria_dvc.params import load_params
+from aria_dvc.settings import Lora, Pace, Precision
 
 QUESTIONS = (
     "Is it an animal?",
@@ -42,7 +44,9 @@ PROMPT = (
     "You play Twenty Questions. Find out which object is hidden by asking at most 20 questions "
     "that can be answered with yes or no. Ask one short question each turn."
 )
-LORA = Lora(rank=8, alpha=16, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
+LORA = Lora(
+    rank=8, alpha=16, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"], layers=None
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def one_turn_each(examples: Sequence[Example]) -> list[Example]:
             action = np.where(example.action[:end] == index, 0, NO_ACTION).astype(np.int32)
             single.append(
                 Example(
-                    example.game,
+                    example.log,
                     example.episode_id,
                     example.role,
                     example.input_ids[:end],
@@ -89,14 +93,12 @@ def one_turn_each(examples: Sequence[Example]) -> list[Example]:
     return single
 
 
-def epoch_cost(
-    source: ModelSource, examples: Sequence[Example], pad_id: int, precision: Any, budget: int
-) -> Cost:
+def epoch_cost(source: ModelSource, examples: Sequence[Example], pad_id: int, pace: Pace) -> Cost:
     """Train one epoch as one optimiser step and time it, after a warm-up on the shortest."""
     make_deterministic(0)
     model = add_lora(load_model(source), LORA, "policy")
     data: list[Paired] = [(e, np.ones(len(e.keys), dtype=np.float32)) for e in examples]
-    settings = FitSettings(1e-4, 0, precision, tokens_per_batch=budget, checkpoint_every=None)
+    settings = FitSettings(learning_rate=1e-4, seed=0, pace=pace)
     shortest = int(np.argmin([len(e) for e in examples]))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -110,22 +112,24 @@ def epoch_cost(
 
 
 def main() -> None:
+    pace = load_params().pace
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default="data/base_model", help="model folder")
     parser.add_argument("--turns", type=int, default=16, help="own turns per dialogue")
     parser.add_argument("--dialogues", type=int, default=4)
-    parser.add_argument("--tokens-per-batch", type=int, default=2048)
-    parser.add_argument("--precision", default="auto", choices=["auto", "float32", "bfloat16"])
+    parser.add_argument("--tokens-per-batch", type=int, default=pace.tokens_per_batch)
+    parser.add_argument("--precision", default=pace.precision, choices=get_args(Precision))
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     source = ModelSource(args.model)
     tokenizer = load_tokenizer(source)
     found = made_up_dialogues(args.dialogues, args.turns, args.seed)
     whole = build_examples(found, Renderer(tokenizer), 1 << 20).items
+    pace = pace.model_copy(
+        update={"tokens_per_batch": args.tokens_per_batch, "precision": args.precision}
+    )
     costs = {
-        name: epoch_cost(
-            source, examples, tokenizer.pad_token_id, args.precision, args.tokens_per_batch
-        )
+        name: epoch_cost(source, examples, tokenizer.pad_token_id, pace)
         for name, examples in (("dialogue", whole), ("turn", one_turn_each(whole)))
     }
     report = {

@@ -1,11 +1,11 @@
 """Materialise the configured model, and teach it the games' language."""
 
-from aria_dvc.games.dialogues import scripted_dialogues
 from aria_dvc.learning.base_model import materialise
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.players.dialogues import scripted_dialogues
+from aria_dvc.progress import progress_bar
 
 
 def main(params: Params) -> None:

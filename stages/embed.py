@@ -3,8 +3,8 @@
 from aria_dvc.intentions.embedding import embed_texts, unit
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
-from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.progress import progress_bar
 from aria_dvc.records.log_vectors import vectors_of
 from aria_dvc.records.schemas import EMBEDDINGS, TURNS, read_table, write_table
 from aria_dvc.records.tables import embeddings_table

@@ -4,8 +4,8 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import nothing_to_train
 from aria_dvc.pipeline.online import OnlineGames
-from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.progress import progress_bar
 
 
 def main(params: Params, variant: str, category: str) -> None:

@@ -3,13 +3,13 @@
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import category_frames, nothing_to_train
-from aria_dvc.pipeline.progress import progress_bar
 from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.progress import progress_bar
 
 
 def main(params: Params, variant: str, category: str) -> None:
     policy, out = params.variant(variant), paths.policy(variant, category)
-    if policy.method == "none" or not params.logs_of(category):
+    if policy.method == "none":
         nothing_to_train(out)
         return
     frames = category_frames(params, category, policy.max_episodes, policy.players)

@@ -3,8 +3,8 @@
 from aria_dvc.files import written_aside
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.report import Run, write_details, write_metrics, write_plots
 from aria_dvc.pipeline.stage import run_stage
-from aria_dvc.report.build import Run, write_details, write_metrics, write_plots
 
 
 def main(params: Params) -> None:

@@ -2,16 +2,12 @@
 
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.frames import category_frames, nothing_to_train
-from aria_dvc.pipeline.progress import progress_bar
+from aria_dvc.pipeline.frames import category_frames
 from aria_dvc.pipeline.stage import run_stage
+from aria_dvc.progress import progress_bar
 
 
 def main(params: Params, category: str) -> None:
-    out = paths.reward_model(category)
-    if not params.logs_of(category):
-        nothing_to_train(out)
-        return
     frames = category_frames(params, category, params.reward_model.max_episodes)
     from aria_dvc.learning.reward_model import train_reward_model
 
@@ -21,7 +17,7 @@ def main(params: Params, category: str) -> None:
             params.pace,
             frames,
             paths.base_model(params),
-            out,
+            paths.reward_model(category),
             seed=params.seed,
             progress=progress,
         )

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from aria_dvc.learning.examples import GameFrames
+from aria_dvc.learning.examples import LogFrames
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import Lora, OnlineParams, PolicyParams, RewardModelParams, WarmStart
+from aria_dvc.settings import (
+    Lora,
+    OnlineParams,
+    Pace,
+    PolicyParams,
+    RewardModelParams,
+    WarmStart,
+)
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -63,7 +70,7 @@ def save_tiny_base(folder: Path, seed: int = 0) -> ModelSource:
 
 def made_up_game(
     game: str = "bargaining", episodes: int = 6, turns: int = 3, seed: int = 0
-) -> GameFrames:
+) -> LogFrames:
     """Two-player dialogues of random words, Alice winning every other one."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
@@ -95,22 +102,47 @@ def made_up_game(
     rewards["reward"] = rewards.groupby("cell")["return"].transform("mean")
     prompts = table[["game", "episode_id", "role"]].drop_duplicates()
     prompts = prompts.assign(system_prompt=lambda t: "You are " + t["role"] + ".", info="{}")
-    return GameFrames(game, table.drop(columns="return"), prompts, rewards)
+    return LogFrames(game, table.drop(columns="return"), prompts, rewards)
 
 
-LORA = Lora(rank=4, alpha=8, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
+LORA = Lora(
+    rank=4, alpha=8, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"], layers=None
+)
+
+
+def pace_of(**changes: Any) -> Pace:
+    settings: dict[str, Any] = {
+        "in_flight": 4,
+        "cache_gib": 0.1,
+        "deadline_s": 60.0,
+        "embed_batch": 8,
+        "tokens_per_batch": 1024,
+        "checkpoint_every": 2,
+        "precision": "float32",
+    }
+    return Pace(**{**settings, **changes})
+
+
+PACE = pace_of()
+
+
+def online_params(**changes: Any) -> OnlineParams:
+    settings: dict[str, Any] = {
+        "variants": ["aria"],
+        "iterations": 1,
+        "games": 2,
+        "updates": 2,
+        "batch_size": 4,
+        "learning_rate": 1e-3,
+        "refresh_every": 2,
+        "replay": 1,
+        "rollouts": "in_process",
+        "scorer": "in_process",
+    }
+    return OnlineParams(**{**settings, **changes})
 
 
 def policy_params(**changes: Any) -> PolicyParams:
-    online = OnlineParams(
-        iterations=0,
-        games=2,
-        updates=2,
-        batch_size=4,
-        learning_rate=1e-3,
-        refresh_every=2,
-        rollouts="in_process",
-    )
     settings: dict[str, Any] = {
         "method": "reinforce",
         "credit": "aggregated",
@@ -118,14 +150,12 @@ def policy_params(**changes: Any) -> PolicyParams:
         "kl": 0.0,
         "learning_rate": 1e-3,
         "epochs": 2,
+        "max_episodes": None,
         "batch_size": 4,
-        "tokens_per_batch": 1024,
         "max_tokens": 512,
-        "checkpoint_every": 2,
-        "precision": "float32",
         "gradient_batches": 0,
+        "players": ["policy", "endpoint"],
         "lora": LORA,
-        "online": online,
     }
     return PolicyParams(**{**settings, **changes})
 
@@ -135,9 +165,9 @@ def reward_params(**changes: Any) -> RewardModelParams:
         "backbone": "base",
         "learning_rate": 1e-3,
         "epochs": 2,
+        "max_episodes": None,
         "batch_size": 8,
         "max_tokens": 512,
-        "precision": "float32",
         "held_out": 0.3,
         "weighting": "none",
         "lora": LORA,
@@ -157,9 +187,8 @@ def warm_start_settings(**changes: Any) -> WarmStart:
         "episodes": 2,
         "epochs": 1,
         "learning_rate": 1e-3,
-        "tokens_per_batch": 1024,
         "batch_size": 2,
         "max_tokens": 2048,
-        "precision": "float32",
+        "layers": None,
     }
     return WarmStart(**{**settings, **changes})

@@ -19,7 +19,7 @@ from aria_dvc.intentions.log import Log
 
 def test_turn_and_position_count_within_the_episode():
     data = dialogues(2, 3)
-    assert data.position.tolist() == [0, 1, 2, 3, 4, 5] * 2
+    assert data.place.tolist() == [0, 1, 2, 3, 4, 5] * 2
     assert data.turn.tolist() == [1, 1, 2, 2, 3, 3] * 2
 
 

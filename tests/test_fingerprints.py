@@ -15,7 +15,8 @@ def package(tmp_path, monkeypatch):
     files = {
         "__init__.py": "",
         "a.py": '"""A."""\ndef f():\n    "Doc."\n    from aria_dvc.b import x\n    return x\n',
-        "b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import aria_dvc.c\nx = 1\n",
+        "b.py": "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import aria_dvc.c\nx = 1\n",
         "c.py": "y = 2\n",
         "errors.py": "z = 3\n",
         "games/__init__.py": "",

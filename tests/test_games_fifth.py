@@ -13,9 +13,9 @@ from tests.fake_game import CountingGame
 import aria_dvc.games
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.dialogues import scripted_dialogues
 from aria_dvc.games.registry import get_game
 from aria_dvc.players.base import Request
+from aria_dvc.players.dialogues import scripted_dialogues
 from aria_dvc.players.scripted import scripted_player
 from aria_dvc.records.names import PLAYABLE
 

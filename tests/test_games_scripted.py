@@ -11,10 +11,10 @@ import pytest
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.alternating import ROLES
-from aria_dvc.games.dialogues import play_out, scripted_dialogues
 from aria_dvc.games.registry import get_game
 from aria_dvc.players import phrases
 from aria_dvc.players.base import PlayerFailure, Request
+from aria_dvc.players.dialogues import play_out, scripted_dialogues
 from aria_dvc.players.questioners import QUESTIONERS
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, embedded_oracle, scripted_player
 from aria_dvc.players.strategies import STRATEGIES, Seat, equilibrium_share, winning_share

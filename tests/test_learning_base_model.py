@@ -5,17 +5,16 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 import torch
-from learning_tiny import save_tiny_base, tiny_model, tiny_tokenizer, warm_start_settings
+from learning_tiny import PACE, save_tiny_base, tiny_model, tiny_tokenizer, warm_start_settings
 from safetensors.torch import load_file
 
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
-from aria_dvc.learning import base_model
 from aria_dvc.learning.base_model import freeze_all_but, materialise, warm_start_examples
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import BaseModelParams
+from aria_dvc.settings import BaseModelParams
 
 ROLES = ("alice", "bob")
 
@@ -40,6 +39,7 @@ def base_params(source, **settings):
         source=str(source),
         trust_remote_code=False,
         warm_start=True,
+        games=["bargaining", "negotiation"],
         warm_start_settings=warm_start_settings(**settings),
     )
 
@@ -51,7 +51,7 @@ def source(tmp_path_factory):
 
 def make(source, out, cache, progress=None, **settings):
     return materialise(
-        base_params(source, **settings), ["bargaining", "negotiation"], out,
+        base_params(source, **settings), PACE, out,
         seed=0, dialogues=dialogues, cache=cache, progress=progress,
     )  # fmt: skip
 
@@ -64,8 +64,7 @@ def test_two_runs_write_the_same_bytes(source, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_killed_warm_start_goes_on_and_a_finished_one_is_restored(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(base_model, "CHECKPOINT_EVERY", 2)
+def test_killed_warm_start_goes_on_and_a_finished_one_is_restored(source, tmp_path):
     make(source, tmp_path / "whole", tmp_path / "other", episodes=4, epochs=2)
 
     def dies(done, total):
@@ -152,7 +151,7 @@ def test_model_without_chat_template_is_refused(source, tmp_path):
 @pytest.mark.slow
 def test_packaged_model_is_dequantised_once_and_for_all(tmp_path):
     params = base_params("smollm2-135m-instruct").model_copy(update={"warm_start": False})
-    metrics = materialise(params, [], tmp_path / "out", seed=0, dialogues=dialogues)
+    metrics = materialise(params, PACE, tmp_path / "out", seed=0, dialogues=dialogues)
     assert metrics["parameters"] == 134_515_008
     config = read_json(tmp_path / "out" / "config.json")
     assert "quantization_config" not in config

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 import torch
-from learning_tiny import LORA, made_up_game, policy_params, save_tiny_base
+from learning_tiny import LORA, PACE, made_up_game, policy_params, save_tiny_base
 from safetensors.torch import load_file
 
 from aria_dvc.errors import AriaError
@@ -24,12 +24,12 @@ from aria_dvc.models.source import ModelSource
 
 TESTS = Path(__file__).parent
 DROPOUT = LORA.model_copy(update={"dropout": 0.2})  # draws on the restored random state
-PARAMS = policy_params(epochs=3, batch_size=4, checkpoint_every=2, lora=DROPOUT)
+PARAMS = policy_params(epochs=3, batch_size=4, lora=DROPOUT)
 
 KILLED_RUN = """
 import os, signal, sys
 from pathlib import Path
-from test_learning_checkpoints import GAMES, PARAMS
+from test_learning_checkpoints import GAMES, PACE, PARAMS
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.models.source import ModelSource
 
@@ -38,7 +38,7 @@ def progress(done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 folder = Path(sys.argv[1])
-train_policy(PARAMS, GAMES, ModelSource(folder / "base"), folder / "killed", seed=0,
+train_policy(PARAMS, PACE, GAMES, ModelSource(folder / "base"), folder / "killed", seed=0,
              cache=folder / "cache", progress=progress)
 """
 GAMES = [made_up_game(episodes=8, turns=3)]
@@ -53,8 +53,9 @@ def folder(tmp_path_factory):
 
 def train(folder, out, cache="cache", params=PARAMS, games=GAMES, **extra):
     return train_policy(
-        params, games, ModelSource(folder / "base"), out, seed=0, cache=folder / cache, **extra
-    )
+        params, PACE, games, ModelSource(folder / "base"), out,
+        seed=0, cache=folder / cache, **extra,
+    )  # fmt: skip
 
 
 def kill_at(folder, step):
@@ -135,7 +136,7 @@ def failing(monkeypatch):
     [
         ("nan", "loss became nan at step 5"),
         ("gradient", "gradient became nan at step 5"),
-        (torch.OutOfMemoryError("CUDA out of memory"), "out of memory: lower policy.tokens_per"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "out of memory: lower pace.tokens_per"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 1 bytes"), "out of memory"),
         (OSError(errno.ENOSPC, "No space left on device"), "disk is full"),
     ],

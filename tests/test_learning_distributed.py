@@ -12,6 +12,7 @@ import torch
 from learning_tiny import (
     LORA,
     made_up_game,
+    pace_of,
     policy_params,
     save_tiny_base,
     tiny_model,
@@ -31,19 +32,20 @@ from aria_dvc.models.lora import add_lora
 TESTS = Path(__file__).parent
 CONFIGS = TESTS.parent / "configs" / "accelerate"
 GAMES = [made_up_game(episodes=8, turns=3)]
-PARAMS = policy_params(epochs=2, batch_size=8, tokens_per_batch=500, learning_rate=3e-3)
+PARAMS = policy_params(epochs=2, batch_size=8, learning_rate=3e-3)
+PACE = pace_of(tokens_per_batch=500)
 
 SCRIPT = """
 import sys
 from pathlib import Path
-from test_learning_distributed import GAMES, PARAMS
+from test_learning_distributed import GAMES, PACE, PARAMS
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.trainer import world
 from aria_dvc.models.source import ModelSource
 
 folder = Path(sys.argv[1])
 base = ModelSource(folder / "base")
-train_policy(PARAMS, GAMES, base, folder / "two", seed=0, cache=folder / "cache2")
+train_policy(PARAMS, PACE, GAMES, base, folder / "two", seed=0, cache=folder / "cache2")
 (folder / f"rank{world()[1]}-of-{world()[0]}").touch()
 """
 
@@ -55,7 +57,7 @@ def launch(script: Path, *options: str) -> list[str]:
 
 def test_two_processes_take_the_steps_of_one(tmp_path):
     base = save_tiny_base(tmp_path / "base")
-    train_policy(PARAMS, GAMES, base, tmp_path / "one", seed=0, cache=tmp_path / "cache1")
+    train_policy(PARAMS, PACE, GAMES, base, tmp_path / "one", seed=0, cache=tmp_path / "cache1")
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     environment = {
@@ -168,7 +170,7 @@ def test_several_visible_gpus_without_a_launcher_train_on_one(tmp_path, monkeypa
 
     original = trainer_module.TrainingArguments
     monkeypatch.setattr(trainer_module, "TrainingArguments", on_two_gpus)
-    settings = FitSettings(1e-3, 0, "float32", 1024, checkpoint_every=None)
+    settings = FitSettings(1e-3, 0, pace_of())
     example = frames_examples(GAMES, Renderer(tiny_tokenizer()), 512).items[0]
     plan = make_plan([(example, np.ones(1))], [[0]], 1024)
     assert trainer_module._arguments(tmp_path, plan, settings, 0).n_gpu == 1

@@ -8,7 +8,9 @@ import pytest
 import torch
 import uvicorn
 from learning_tiny import (
+    PACE,
     made_up_game,
+    online_params,
     policy_params,
     reward_params,
     save_tiny_base,
@@ -31,14 +33,11 @@ from aria_dvc.learning.scorer_server import make_app
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import OnlineParams
 from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.settings import OnlineParams
 
-ONLINE = OnlineParams(
-    iterations=4, games=6, updates=2, batch_size=4, learning_rate=1e-3, refresh_every=4,
-    replay=2, rollouts="in_process",
-)  # fmt: skip
-POLICY = policy_params(online=ONLINE, epochs=1)
+ONLINE = online_params(iterations=4, games=6, refresh_every=4, replay=2)
+POLICY = policy_params(epochs=1)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +45,9 @@ def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
     base = save_tiny_base(folder / "base")
     games = [made_up_game(episodes=8)]
-    train_policy(POLICY, games, base, folder / "policy", seed=0, cache=folder / "cache")
-    train_reward_model(reward_params(), games, base, folder / "rm", seed=0, cache=folder / "cache")
+    cached = {"seed": 0, "cache": folder / "cache"}
+    train_policy(POLICY, PACE, games, base, folder / "policy", **cached)
+    train_reward_model(reward_params(), PACE, games, base, folder / "rm", **cached)
     return folder
 
 
@@ -95,8 +95,8 @@ def aggregate(turns):
 
 def online(start, out, cache, rollout):
     return train_online(
-        POLICY, reward_params(epochs=1), base_of(start), start / "policy", start / "rm", out,
-        rollout=rollout, aggregate=aggregate, seed=0, cache=cache,
+        POLICY, ONLINE, reward_params(epochs=1), PACE, base_of(start), start / "policy",
+        start / "rm", out, rollout=rollout, aggregate=aggregate, seed=0, cache=cache,
     )  # fmt: skip
 
 
@@ -154,9 +154,9 @@ def test_what_is_scored_refreshed_and_carried_over(start, tmp_path, monkeypatch)
     monkeypatch.setattr(online_module, "_score", score)
     monkeypatch.setattr(online_module, "_finish", finish)
     train_online(
-        POLICY, reward_params(epochs=1), base_of(start), start / "policy", start / "rm",
-        tmp_path / "out", rollout=Rollouts(base_of(start)), aggregate=recording, seed=0,
-        cache=tmp_path / "cache",
+        POLICY, ONLINE, reward_params(epochs=1), PACE, base_of(start), start / "policy",
+        start / "rm", tmp_path / "out", rollout=Rollouts(base_of(start)), aggregate=recording,
+        seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
     assert scored == [{0}, {0, 1}, {1, 2}, {2, 3}]
     assert refreshed == [{0, 1}, {2, 3}]
@@ -192,8 +192,8 @@ def test_the_offline_policy_stays_as_it_is(start, tmp_path):
 def test_needs_an_adapter(start, tmp_path):
     with pytest.raises(AriaError, match=r"policy\.lora"):
         train_online(
-            policy_params(lora=None), reward_params(), base_of(start), start / "policy",
-            start / "rm", tmp_path / "out", rollout=Rollouts(base_of(start)),
+            policy_params(lora=None), ONLINE, reward_params(), PACE, base_of(start),
+            start / "policy", start / "rm", tmp_path / "out", rollout=Rollouts(base_of(start)),
             aggregate=aggregate, seed=0,
         )  # fmt: skip
 
@@ -217,8 +217,8 @@ def short(start, out, rollout=said, model="rm", policy="policy", **changes):
     backbone = settings.pop("backbone", "base")
     inputs = settings.pop("inputs", None)
     return train_online(
-        policy_params(online=ONLINE.model_copy(update=settings), epochs=1),
-        reward_params(epochs=1, backbone=backbone), base_of(start), start / policy,
+        POLICY, ONLINE.model_copy(update=settings),
+        reward_params(epochs=1, backbone=backbone), PACE, base_of(start), start / policy,
         start / model, out, rollout=rollout, aggregate=aggregate, seed=0, inputs=inputs,
         cache=out.parent / "cache",
     )  # fmt: skip
@@ -227,10 +227,9 @@ def short(start, out, rollout=said, model="rm", policy="policy", **changes):
 def test_worthless_scores_and_no_offline_step_leave_the_policy_alone(start, tmp_path):
     game = made_up_game(episodes=8)
     nothing = replace(game, rewards=game.rewards.assign(reward=0.0))
-    train_policy(POLICY, [nothing], base_of(start), start / "idle", seed=0, cache=start / "cache")
-    train_reward_model(
-        reward_params(), [nothing], base_of(start), start / "zero", seed=0, cache=start / "cache"
-    )
+    cached = {"seed": 0, "cache": start / "cache"}
+    train_policy(POLICY, PACE, [nothing], base_of(start), start / "idle", **cached)
+    train_reward_model(reward_params(), PACE, [nothing], base_of(start), start / "zero", **cached)
     idle = short(
         start, tmp_path / "a", policy="idle", model="zero", iterations=2, refresh_every=100
     )
@@ -245,7 +244,7 @@ def test_worthless_scores_and_no_offline_step_leave_the_policy_alone(start, tmp_
 def test_scores_come_from_the_reward_models_own_backbone(start, tmp_path):
     other = str(save_tiny_base(tmp_path / "other", seed=5))
     train_reward_model(
-        reward_params(backbone=other), [made_up_game(episodes=8)], base_of(start),
+        reward_params(backbone=other), PACE, [made_up_game(episodes=8)], base_of(start),
         tmp_path / "rm", seed=0, cache=start / "cache",
     )  # fmt: skip
     short(start, tmp_path / "out", model=tmp_path / "rm", backbone=other)

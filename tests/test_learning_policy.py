@@ -8,7 +8,9 @@ import pytest
 import torch
 from learning_tiny import (
     LORA,
+    PACE,
     made_up_game,
+    pace_of,
     policy_params,
     save_tiny_base,
     tiny_model,
@@ -32,9 +34,14 @@ from aria_dvc.models.source import ModelSource
 
 TOKENIZER = tiny_tokenizer()
 COLLATE = policy_collate(TOKENIZER.pad_token_id)
-SETTINGS = FitSettings(
-    learning_rate=1e-2, seed=0, precision="float32", tokens_per_batch=4096, checkpoint_every=None
-)
+
+
+def unsaved(tokens_per_batch):
+    """A pace without checkpoints on the way, so that several runs may share a folder."""
+    return pace_of(tokens_per_batch=tokens_per_batch, checkpoint_every=1000)
+
+
+SETTINGS = FitSettings(learning_rate=1e-2, seed=0, pace=unsaved(4096))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +98,7 @@ def test_batch_8x1_and_2x4_take_the_same_steps(tmp_path, data):
     for budget in (1 << 20, 500):
         make_deterministic(0)
         model = add_lora(tiny_model(), LORA, "policy")
-        settings = replace(SETTINGS, tokens_per_batch=budget, learning_rate=1e-3)
+        settings = replace(SETTINGS, pace=unsaved(budget), learning_rate=1e-3)
         trainer = fit(PolicyTrainer, model, data, batches, COLLATE, tmp_path, settings)
         accumulations.append(trainer.args.gradient_accumulation_steps)
         curves.append([loss for _, loss in losses(trainer.state)])
@@ -104,7 +111,7 @@ def test_batch_8x1_and_2x4_take_the_same_steps(tmp_path, data):
 
 def test_adapter_loads_portably_and_lists_its_metrics(tmp_path, base, game):
     metrics = train_policy(
-        policy_params(), [game], base, tmp_path / "policy", seed=0, cache=tmp_path / "cache"
+        policy_params(), PACE, [game], base, tmp_path / "policy", seed=0, cache=tmp_path / "cache"
     )
     folder = tmp_path / "policy"
     assert {p.name for p in folder.iterdir()} == {
@@ -123,7 +130,7 @@ def test_adapter_loads_portably_and_lists_its_metrics(tmp_path, base, game):
 def test_full_fine_tuning_writes_a_whole_model(tmp_path, base, game):
     train_policy(
         policy_params(lora=None, epochs=1, kl=0.1),
-        [game], base, tmp_path / "policy", seed=0, cache=tmp_path / "cache",
+        PACE, [game], base, tmp_path / "policy", seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
     trained, start = load_model(ModelSource(tmp_path / "policy")), load_model(base)
     for (name, new), old in zip(trained.named_parameters(), start.parameters(), strict=True):
@@ -134,7 +141,7 @@ def test_full_fine_tuning_writes_a_whole_model(tmp_path, base, game):
 def test_whole_model_is_played_from_its_own_folder(tmp_path, base, game, worth):
     valued = replace(game, rewards=game.rewards.assign(reward=worth))
     train_policy(
-        policy_params(lora=None, epochs=1), [valued], base, tmp_path / "p", seed=0,
+        policy_params(lora=None, epochs=1), PACE, [valued], base, tmp_path / "p", seed=0,
         cache=tmp_path / "cache",
     )  # fmt: skip
     Renderer(load_tokenizer(ModelSource(tmp_path / "p")))
@@ -145,7 +152,7 @@ def test_kl_keeps_the_policy_nearer_to_its_base(tmp_path, base, game):
     for kl in (0.0, 50.0):
         folder = tmp_path / f"kl{kl}"
         params = policy_params(kl=kl, epochs=6, learning_rate=5e-3)
-        train_policy(params, [game], base, folder, seed=0, cache=tmp_path / "cache")
+        train_policy(params, PACE, [game], base, folder, seed=0, cache=tmp_path / "cache")
         model = PeftModel.from_pretrained(load_model(base), str(folder))
         example = frames_examples([game], Renderer(TOKENIZER), 512).items[0]
         inputs = COLLATE([(example, np.ones(len(example.keys), np.float32))], 1)
@@ -161,7 +168,7 @@ def test_without_any_advantage_the_policy_is_the_base(tmp_path, base, game):
     worthless = replace(game, rewards=game.rewards.assign(reward=0.0))
     params = policy_params(gradient_batches=4)
     metrics = train_policy(
-        params, [worthless], base, tmp_path / "p", seed=0, cache=tmp_path / "cache"
+        params, PACE, [worthless], base, tmp_path / "p", seed=0, cache=tmp_path / "cache"
     )
     assert metrics["steps"] == 0
     assert metrics["gradient_variance_ratio"] == 0 < metrics["gradient_variance_discounted"]
@@ -180,7 +187,7 @@ def test_without_any_advantage_the_policy_is_the_base(tmp_path, base, game):
 def test_unknown_target_module_is_named(base, game, tmp_path, modules, message):
     params = policy_params(lora=LORA.model_copy(update={"target_modules": modules}))
     with pytest.raises(AriaError, match=message):
-        train_policy(params, [game], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")
+        train_policy(params, PACE, [game], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")
 
 
 def test_credits_of_the_ablations(game):
@@ -195,7 +202,7 @@ def test_credits_of_the_ablations(game):
     ):
         got = advantages(game, credit, "return")
         expected = {
-            (game.game, r["episode_id"], r["position"]): r[column] for _, r in table.iterrows()
+            (game.name, r["episode_id"], r["position"]): r[column] for _, r in table.iterrows()
         }
         assert got == pytest.approx(expected)
 
@@ -205,13 +212,13 @@ def test_centred_subtracts_the_other_episodes_mean_at_the_turn(game):
     row = game.rewards.iloc[0]
     same = game.rewards[(game.rewards.role == row.role) & (game.rewards.turn == row.turn)]
     others = same[same.episode_id != row.episode_id]["return"].mean()
-    key = (game.game, row.episode_id, row.position)
+    key = (game.name, row.episode_id, row.position)
     assert centred[key] == pytest.approx(raw[key] - others)
 
 
 def test_normalised_has_mean_0_and_deviation_1_per_role(game):
     values = advantages(game, "aggregated", "normalised")
-    role = {(game.game, r.episode_id, r.position): r.role for r in game.rewards.itertuples()}
+    role = {(game.name, r.episode_id, r.position): r.role for r in game.rewards.itertuples()}
     for name in ("alice", "bob"):
         own = np.array([v for key, v in values.items() if role[key] == name])
         assert own.mean() == pytest.approx(0, abs=1e-9)
@@ -226,16 +233,16 @@ def test_normalised_takes_rounding_for_no_spread(game):
     assert set(values.values()) == {0.0}
 
 
-def test_behaviour_cloning_imitates_winners_only(game, capsys):
+def test_behaviour_cloning_imitates_winners_only(game, caplog):
     weights = policy_weights([game], policy_params(method="behaviour_cloning"))
     won = game.turns[game.turns.reward > 0.5]
     assert set(weights) == {(r.game, r.episode_id, r.position) for r in won.itertuples()}
     assert set(weights.values()) == {1.0}
     lost = replace(game, turns=game.turns.assign(reward=0.0))
     assert policy_weights([lost], policy_params(method="behaviour_cloning")) == {}
-    warning = capsys.readouterr().err
+    (warning,) = caplog.messages
     assert "no success to imitate in bargaining" in warning
-    assert warning.count("\n") == 1
+    assert "\n" not in warning
 
 
 @pytest.mark.parametrize("trained", ["alice", "bob"])
@@ -267,7 +274,7 @@ def test_worthless_dialogues_change_no_step_and_cost_no_token(tmp_path, data, bu
             global_batches(len(paired), 4, 2, seed=0),
             policy_collate(TOKENIZER.pad_token_id, keep_zero=keep_zero),
             tmp_path,
-            replace(SETTINGS, tokens_per_batch=budget, learning_rate=1e-3),
+            replace(SETTINGS, pace=unsaved(budget), learning_rate=1e-3),
         )
         tokens.append(sum(len(example) for example, _ in paired))
         curves.append([loss for _, loss in losses(trainer.state)])
@@ -308,7 +315,7 @@ def test_gradient_ratio_follows_a_credit_that_is_not_trained_on(tmp_path, base, 
     params = policy_params(credit="discounted", gradient_batches=4, epochs=1)
     squared = replace(game, rewards=game.rewards.assign(reward=game.rewards["return"] ** 2))
     ratios = [
-        train_policy(params, [g], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")[
+        train_policy(params, PACE, [g], base, tmp_path / "p", seed=0, cache=tmp_path / "cache")[
             "gradient_variance_ratio"
         ]
         for g in (game, squared)

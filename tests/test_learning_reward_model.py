@@ -7,6 +7,7 @@ import pytest
 import torch
 from learning_tiny import (
     LORA,
+    PACE,
     made_up_game,
     reward_params,
     save_tiny_base,
@@ -48,7 +49,7 @@ def trained(base, tmp_path_factory):
         lora=LORA.model_copy(update={"rank": 8, "alpha": 16}),
     )  # fmt: skip
     metrics = train_reward_model(
-        params, [planted_game()], base, folder / "model", seed=0, cache=folder / "cache"
+        params, PACE, [planted_game()], base, folder / "model", seed=0, cache=folder / "cache"
     )
     return folder / "model", metrics
 
@@ -90,7 +91,7 @@ def test_scorer_agrees_chat_by_chat_and_dialogue_by_dialogue(trained, base):
         lines = list(zip(rows["role"], rows["text"], strict=True))
         for position in dialogue.positions:
             chat = view(lines[: position + 1], dialogue.role, dialogue.messages[0]["content"])
-            expected = whole[dialogue.game, dialogue.episode_id, position]
+            expected = whole[dialogue.log, dialogue.episode_id, position]
             assert scorer.score_chats([chat])[0][-1] == pytest.approx(expected, abs=1e-4)
             said_deal = lines[position][1] == "deal"
             assert (expected > 0.5) == said_deal
@@ -126,7 +127,7 @@ def test_split_keeps_an_episode_whole_and_is_seeded():
 def test_cell_size_weighting_changes_the_fit(base, tmp_path):
     runs = {
         weighting: train_reward_model(
-            reward_params(weighting=weighting), [made_up_game(episodes=8)], base,
+            reward_params(weighting=weighting), PACE, [made_up_game(episodes=8)], base,
             tmp_path / weighting, seed=0, cache=tmp_path / "cache",
         )["final_loss"]
         for weighting in ("none", "cell_size")
@@ -139,8 +140,8 @@ def test_new_cell_sizes_are_a_new_run(base, tmp_path):
     other = replace(game, rewards=game.rewards.assign(cell_size=np.arange(len(game.rewards)) + 1))
     first, second = (
         train_reward_model(
-            reward_params(weighting="cell_size", epochs=1), [g], base, tmp_path / "out", seed=0,
-            cache=tmp_path / "cache",
+            reward_params(weighting="cell_size", epochs=1), PACE, [g], base, tmp_path / "out",
+            seed=0, cache=tmp_path / "cache",
         )["final_loss"]
         for g in (game, other)
     )  # fmt: skip

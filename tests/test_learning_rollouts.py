@@ -7,15 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import stages.policy
+import stages.online
 from learning_tiny import LORA, made_up_game, tiny_model
 
 from aria_dvc.errors import AriaError
+from aria_dvc.files import read_json
+from aria_dvc.fingerprints import code_of
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.lora import add_lora
-from aria_dvc.params import Endpoint, load_params
+from aria_dvc.params import load_params
 from aria_dvc.pipeline import online as online_module
+from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.online import OnlineGames
+from aria_dvc.settings import Endpoint, LogSource
 
 PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
 
@@ -61,9 +65,9 @@ def server():
 @pytest.fixture
 def games(server):
     endpoint = Endpoint(base_url=f"http://127.0.0.1:{server.server_port}/v1", model="base")
-    online = PARAMS.policy.online.model_copy(update={"rollouts": "endpoint:gpu"})
-    params = changed(policy={"online": online}).model_copy(update={"endpoints": {"gpu": endpoint}})
-    return OnlineGames(params, "adversarial", Path("base"))
+    params = changed(online={"rollouts": "endpoint:gpu"})
+    params = params.model_copy(update={"endpoints": {"gpu": endpoint}})
+    return OnlineGames(params, "adversarial")
 
 
 @pytest.fixture
@@ -78,7 +82,7 @@ def test_games_are_clustered_and_credited_anew(monkeypatch):
 
     monkeypatch.setattr(online_module, "embed_texts", vectors)
     turns = made_up_game(episodes=12).turns
-    rewards = OnlineGames(PARAMS, "adversarial", Path("base")).aggregate({"bargaining": turns})
+    rewards = OnlineGames(PARAMS, "adversarial").aggregate({"bargaining": turns})
     table = rewards["bargaining"]
     assert len(table) == int(turns["is_action"].sum())
     means = table.groupby("cell")["return"].transform("mean")
@@ -102,7 +106,7 @@ def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, 
     params = games.params.model_copy(update={"endpoints": {"gpu": endpoint}})
     server.complaint = "rank 64 is\ntoo high for sesame " + "x" * 300
     with pytest.raises(AriaError, match=r"HTTP 500 rank 64 is too high for \*{3} x+\)") as caught:
-        OnlineGames(params, "adversarial", Path("base")).served(adapter)
+        OnlineGames(params, "adversarial").served(adapter)
     assert "x" * 200 not in str(caught.value)
 
 
@@ -119,19 +123,24 @@ def test_inputs_follow_how_games_are_credited(change):
     assert inputs(changed(**change)) != inputs(PARAMS)
 
 
-def test_inputs_follow_how_games_are_played_but_not_how_fast(monkeypatch):
-    hot, slow = (
-        changed(collect={"settings": PARAMS.collect.settings.model_copy(update=update)})
-        for update in ({"temperature": 0.1}, {"in_flight": 1, "deadline_s": 1.0})
-    )
+def test_inputs_follow_how_games_are_played_but_not_how_fast():
+    hot = changed(collect={"temperature": 0.1})
+    slow = changed(pace={"in_flight": 1, "deadline_s": 1.0})
     assert inputs(hot) != inputs(PARAMS) == inputs(slow)
     endpoints = [Endpoint(base_url=url, model="m", options={"seed": n}) for url, n in URLS]
     first, moved, other = (
         inputs(PARAMS.model_copy(update={"endpoints": {"gpu": endpoint}})) for endpoint in endpoints
     )
-    assert first == moved != other
+    assert first != moved != other != first  # another server may have another model of that name
+    patient = endpoints[0].model_copy(update={"deadline_s": 1.0, "max_concurrency": 1})
+    assert inputs(PARAMS.model_copy(update={"endpoints": {"gpu": patient}})) == first
+
+
+def test_inputs_follow_the_code_that_plays_and_credits(monkeypatch):
+    needed = {"arena.collection", "games.bargaining", "intentions.log", "credit.chain"}
+    assert {f"aria_dvc.{name}" for name in needed} <= code_of(online_module.__name__).keys()
     before = inputs(PARAMS)
-    monkeypatch.setattr("aria_dvc.pipeline.online.CREDITING", ("credit",))
+    monkeypatch.setattr(online_module, "code_hash", lambda module: f"{module} changed")
     assert inputs(PARAMS) != before
 
 
@@ -139,17 +148,20 @@ URLS = [("http://a", 1), ("http://b", 1), ("http://a", 2)]
 
 
 def inputs(params):
-    return OnlineGames(params, "adversarial", Path("base")).inputs()
+    return OnlineGames(params, "adversarial").inputs()
 
 
-def test_only_a_category_with_playable_games_goes_online(monkeypatch):
+def test_only_a_category_with_playable_games_goes_online(monkeypatch, tmp_path):
     went = []
-    monkeypatch.setattr("aria_dvc.learning.policy.train_policy", lambda *args, **kwargs: {})
-    monkeypatch.setattr(stages.policy, "go_online", lambda params, name, options: went.append(name))
-    online = PARAMS.policy.online.model_copy(update={"iterations": 1})
-    params = changed(policy={"online": online}).model_copy(
-        update={"games": ["bargaining", "single_agent_log"]}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "aria_dvc.learning.online.train_online", lambda *settings, **_: went.append(settings[-1])
+    )
+    own = LogSource(source="log.jsonl", category="single_agent")
+    params = PARAMS.model_copy(
+        update={"logs": {"bargaining": PARAMS.logs["bargaining"], "chats": own}}
     )
     for category in ("adversarial", "single_agent"):
-        stages.policy.train(params, category, [])
-    assert went == ["adversarial"]
+        stages.online.main(params, "aria", category)
+    assert went == [paths.online("aria", "adversarial")]
+    assert read_json(paths.online("aria", "single_agent") / "metrics.json") == {}

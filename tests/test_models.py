@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from learning_tiny import LORA, save_tiny_base, tiny_model
+from learning_tiny import LORA, PACE, save_tiny_base, tiny_model
 from safetensors.torch import load_file, save_file
 from transformers.utils import logging as theirs
 
@@ -20,7 +20,7 @@ from aria_dvc.models.lora import add_lora, load_adapter, merge_adapter
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.saving import save_model
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import BaseModelParams
+from aria_dvc.settings import BaseModelParams
 
 IDS = torch.tensor([[3, 5, 7, 11]])
 
@@ -67,7 +67,7 @@ def test_the_base_model_can_be_made_of_an_adapter(adapter, tmp_path):
     params = BaseModelParams.model_construct(
         source=str(adapter), trust_remote_code=False, warm_start=False
     )
-    materialise(params, [], tmp_path / "out", seed=0, dialogues=lambda *_: [])
+    materialise(params, PACE, tmp_path / "out", seed=0, dialogues=lambda *_: [])
     written = ModelSource(tmp_path / "out")
     assert not written.is_adapter
     load_tokenizer(written)

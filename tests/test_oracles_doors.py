@@ -108,7 +108,7 @@ def test_packaged_tables():
 def test_the_wheel_carries_every_table():
     """`data/*` of every package: no folder of tables lies deeper or without a package above."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    assert project["tool"]["setuptools"]["package-data"]["*"] == ["py.typed", "data/*"]
+    assert "data/*" in project["tool"]["setuptools"]["package-data"]["*"]
     tables = [path for path in SOURCE.rglob("*") if path.suffix in {".csv", ".yaml", ".txt"}]
     assert len(tables) > 20
     for path in tables:

@@ -10,6 +10,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.params import check_params, load_params
 
 ROOT = Path(__file__).parent.parent
+OPPONENT = "evaluate.games.bargaining.opponents.bob"
 
 
 @pytest.fixture
@@ -21,27 +22,29 @@ def test_the_shipped_file_is_valid(raw):
     params = check_params(raw)
     assert params.k == "auto"
     assert params.games_of("adversarial") == ["bargaining", "negotiation"]
+    assert params.variant("vanilla").method == "none"
+    assert params.variant("aria") == params.policy
 
 
 def test_all_mistakes_come_in_one_line(raw):
     raw["polcy"] = 1
     raw["policy"]["learning_rte"] = 3
-    raw["policy"]["online"]["iteratons"] = 3
-    raw["collect"]["bargaining"]["sorce"] = "x"
-    raw["collect"]["settings"]["top"] = 1
+    raw["online"]["iteratons"] = 3
+    raw["logs"]["bargaining"]["sorce"] = "x"
+    raw["collect"]["top"] = 1
     raw["policy"]["epochs"] = "many"
-    del raw["embed"]["batch_size"]
+    del raw["embed"]["normalize"]
     with pytest.raises(AriaError) as caught:
         check_params(raw)
     message = str(caught.value)
     for part in (
         "polcy: unknown key (did you mean policy?)",
         "policy.learning_rte: unknown key (did you mean learning_rate?)",
-        "policy.online.iteratons: unknown key (did you mean iterations?)",
-        "collect.bargaining.sorce: unknown key (did you mean source?)",
-        "collect.settings.top: unknown key (did you mean top_p?)",
+        "online.iteratons: unknown key (did you mean iterations?)",
+        "logs.bargaining.sorce: unknown key (did you mean source?)",
+        "collect.top: unknown key (did you mean top_p?)",
         "policy.epochs: input should be a valid number",
-        "embed.batch_size: field required",
+        "embed.normalize: field required",
     ):
         assert part in message
     assert "\n" not in message
@@ -54,10 +57,9 @@ def test_all_mistakes_come_in_one_line(raw):
         ({"k": 101}, "k: 101 is outside 2..100"),
         ({"k": 2.5}, "k"),
         ({"k": "many"}, "k"),
-        ({"games": ["bargainin"]}, "unknown game bargainin (did you mean bargaining?)"),
-        ({"games": []}, "games"),
-        ({"games": ["bargaining", "bargaining"]}, "listed twice"),
-        ({"games": ["two_party_log"]}, "cannot be played; name a log file"),
+        ({"logs": {}}, "logs: dictionary should have at least 1"),
+        ({"variants": {"aria": {}}}, "variants.vanilla: the base model is always evaluated"),
+        ({"categories": ["adversarial", "none"]}, "categories: none has no log: take it off"),
         ({"seed": -1}, "seed"),
     ],
 )
@@ -77,24 +79,36 @@ def set_at(raw, path, value):
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
-        ("policy.lora", None, "policy.lora: online training reloads an adapter"),
-        ("policy.online.rollouts", "vllm", "policy.online.rollouts: vllm is neither"),
-        ("policy.online.rollouts", "endpoint:x", "policy.online.rollouts: no endpoint x"),
+        ("policy.lora", None, "online.variants: aria has no lora: online training reloads"),
+        ("online.variants", ["arai"], "online.variants: no variant arai to train (did you mean"),
+        ("online.variants", ["vanilla"], "online.variants: no variant vanilla to train"),
+        ("online.rollouts", "vllm", "online.rollouts: vllm is neither"),
+        ("online.rollouts", "endpoint:x", "online.rollouts: no endpoint x"),
         ("policy.lora.target_modules", [], "policy.lora.target_modules: list should have at least"),
         ("policy.learning_rate", float("inf"), "policy.learning_rate: input should be a finite"),
         ("policy.players", ["base"], "policy.players.0: input should be 'policy'"),
-        ("collect.bargaining.episodes", 0, "collect.bargaining.episodes: no game is played"),
-        ("collect.bargaining.players.bob", "endpoint:x", "bob: no endpoint x under endpoints"),
-        ("collect.settings.sampling", {"polcy": {}}, "unknown player polcy (did you mean policy?)"),
-        ("evaluate.settings.sampling", {"endpoint:x": {}}, "evaluate.settings.sampling: no endpoi"),
-        ("evaluate.bargaining.opponents.bob", "scriptd:fair", "opponents.bob: unknown player"),
-        ("evaluate.bargaining.opponents.bob", "scripted:fiar", "unknown strategy fiar (did you"),
-        ("evaluate.settings.adapter", "x", "evaluate.settings.adapter: evaluation plays the base"),
+        ("variants.aria", {"epoch": 1}, "variants.aria.epoch: unknown key (did you mean epochs?)"),
+        ("variants.aria", {"lora": {"rank": 0}}, "variants.aria.lora.rank: input should be"),
+        ("variants.aria", {"method": "none"}, "method none is vanilla's alone"),
+        ("variants.my-arm", {}, "variants: 'my-arm' is no name"),
+        ("logs.bargaining.episodes", 0, "logs.bargaining.episodes: no game is played"),
+        ("logs.bargaining.players.bob", "endpoint:x", "bob: no endpoint x under endpoints"),
+        ("logs.bargaining.category", "single_agent", "bargaining is a game of adversarial"),
+        (
+            "logs.bargainin",
+            {"source": "data/base_model", "category": "adversarial"},
+            "logs.bargainin.source: there is no game bargainin to play (did you mean bargaining?)",
+        ),
+        ("base_model.games", ["chess"], "base_model.games: unknown game chess"),
+        ("collect.sampling", {"polcy": {}}, "unknown player polcy (did you mean policy?)"),
+        ("evaluate.sampling", {"endpoint:x": {}}, "evaluate.sampling: no endpoi"),
+        (OPPONENT, "scriptd:fair", "opponents.bob: unknown player"),
+        (OPPONENT, ["scripted:fiar"], "unknown strategy fiar (did"),
         ("embed.source", "endpoint:x", "embed.source: no endpoint x under endpoints (known: none)"),
     ],
 )
 def test_what_would_fail_hours_later_is_refused_at_once(raw, path, value, expected):
-    raw["policy"]["online"]["iterations"] = 1
+    raw["online"]["variants"] = ["aria"]
     check_params(raw)
     set_at(raw, path, value)
     with pytest.raises(AriaError) as caught:
@@ -122,8 +136,31 @@ def test_an_endpoint_that_cannot_be_used_is_refused_without_showing_secrets(raw,
 
 def test_what_is_not_used_is_not_refused(raw):
     set_at(raw, "policy.lora", None)
-    set_at(raw, "policy.online.rollouts", "endpoint:x")
-    set_at(raw, "collect.bargaining", {"source": "log.json", "players": {"alice": "endpoint:x"}})
+    set_at(raw, "online.rollouts", "endpoint:x")
+    own = {"source": "log.json", "category": "adversarial", "players": {"alice": "endpoint:x"}}
+    set_at(raw, "logs.bargaining", own)
+    check_params(raw)
+
+
+def test_own_logs_have_any_name_and_train_nothing_unless_their_category_is_listed(raw):
+    set_at(raw, "logs.support_chat", {"source": "chat.jsonl", "category": "support"})
+    params = check_params(raw)
+    assert params.logs_of("support") == ["support_chat"]
+    assert params.games_of("support") == []
+    assert "support_chat" not in [log for c in params.categories for log in params.logs_of(c)]
+    assert not params.logs["support_chat"].is_played
+
+
+def test_weights_where_dvc_would_not_see_them_change_are_refused(raw, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("elsewhere", "models/real"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "models/linked").symlink_to(tmp_path / "elsewhere")
+    for source in ("elsewhere", str(tmp_path / "elsewhere"), "models/linked"):
+        set_at(raw, "base_model.source", source)
+        with pytest.raises(AriaError, match=r"base_model\.source: .* would not see its weights"):
+            check_params(raw)
+    set_at(raw, "base_model.source", "models/real")
     check_params(raw)
 
 
@@ -155,13 +192,3 @@ def test_missing_and_broken_files(tmp_path):
     (tmp_path / "params.yaml").write_text("k: [1")
     with pytest.raises(AriaError, match="is not valid YAML"):
         load_params(tmp_path / "params.yaml")
-
-
-def test_every_knob_says_its_effect_and_lists_are_block_style():
-    """`-S` rewrites flow lists, so there are none; every scalar line teaches."""
-    for number, line in enumerate((ROOT / "params.yaml").read_text().splitlines(), start=1):
-        body, _, comment = line.partition("#")
-        is_block = body.rstrip().endswith(":") or body.strip().startswith("- ")
-        if body.strip() and not is_block:
-            assert comment.strip() or "players" in body or ": policy" in body, f"line {number}"
-        assert "[" not in body, f"line {number} holds a flow-style list"

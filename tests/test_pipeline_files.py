@@ -65,6 +65,13 @@ def test_outputs_are_where_the_code_writes():
     assert STAGES["code"]["outs"] == [str(paths.CODE)]
 
 
+def test_git_ignores_the_folder_of_every_output_and_no_other_data():
+    outs = [str(out) for stage in STAGES.values() for out in stage["outs"] if isinstance(out, str)]
+    folders = {f"/{'/'.join(out.split('/')[:2])}/" for out in outs}
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {line for line in ignored if line.startswith("/data")} == folders
+
+
 def test_artifacts_are_outputs_of_the_shipped_parameters():
     params = load_params(ROOT / "params.yaml")
     trained = {

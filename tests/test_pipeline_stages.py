@@ -1,27 +1,25 @@
-"""What the stages share: the tables that training is handed, watched files, and how they end."""
+"""What the stages share: the tables that training is handed, and how they end."""
 
 from __future__ import annotations
 
-import runpy
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from aria_dvc.pipeline.own_logs import watch
 
-from aria_dvc.arena.sessions import Session
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
 from aria_dvc.params import load_params
-from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import category_frames
+from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.tables import episodes_table, turns_table
 
 ROOT = Path(__file__).parent.parent
 PARAMS = load_params(ROOT / "params.yaml")
+FILES = files_of(PARAMS, "bargaining")
 
 
 def write_tables(info: dict) -> None:
@@ -29,13 +27,13 @@ def write_tables(info: dict) -> None:
     said = [Utterance(role, "half each") for role in ("alice", "bob", "alice", "bob")]
     episode = Episode("e", "bargaining", said, {"alice": 1.0, "bob": 0.0}, info=info)
     turns = turns_table([episode])
-    write_parquet(paths.turns("bargaining"), turns)
-    write_parquet(paths.episodes("bargaining"), episodes_table([episode]))
+    write_parquet(FILES.turns, turns)
+    write_parquet(FILES.episodes, episodes_table([episode]))
     rewards = turns[["episode_id", "position", "role", "turn"]].assign(
         label=0, cell=0, cell_size=4, live=False, **{"return": turns["reward"]}
     )
     rewards = rewards.assign(reward=turns["reward"])
-    write_parquet(paths.rewards("bargaining"), rewards)
+    write_parquet(FILES.rewards, rewards)
 
 
 def named(alice: str, bob: str, **more) -> dict:
@@ -59,8 +57,8 @@ def named(alice: str, bob: str, **more) -> dict:
 def test_the_policy_trains_on_what_it_sampled(tmp_path, monkeypatch, info, players, kept):
     monkeypatch.chdir(tmp_path)
     write_tables(info)
-    params = PARAMS.model_copy(update={"games": ["bargaining"]})
-    (game,) = category_frames(params, "adversarial", players=players)
+    params = PARAMS.model_copy(update={"logs": {"bargaining": PARAMS.logs["bargaining"]}})
+    (game,) = category_frames(params, "adversarial", None, players)
     assert game.rewards["position"].tolist() == kept
     assert game.turns["position"].tolist() == [0, 1, 2, 3]
 
@@ -68,36 +66,9 @@ def test_the_policy_trains_on_what_it_sampled(tmp_path, monkeypatch, info, playe
 def test_games_without_a_player_to_train_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_tables(named("scripted:fair", "scripted:hard"))
-    params = PARAMS.model_copy(update={"games": ["bargaining"]})
+    params = PARAMS.model_copy(update={"logs": {"bargaining": PARAMS.logs["bargaining"]}})
     with pytest.raises(AriaError, match=r"policy\.players: nobody of the kinds policy"):
-        category_frames(params, "adversarial", players=["policy", "endpoint"])
-
-
-def test_an_adapters_files_are_linked_where_dvc_looks_and_unlinked_again(tmp_path):
-    folder, adapter = tmp_path / "logs", tmp_path / "adapter"
-    for file in (adapter / "weights", folder / "watched_adapter" / "own"):
-        file.parent.mkdir(parents=True)
-        file.write_text("1")
-    watch(folder, None, adapter)
-    watch(folder, None, adapter)
-    link = folder / "watched_adapter" / "weights"
-    assert link.is_symlink()
-    (adapter / "weights").write_text("2")
-    assert link.read_text() == "2"
-    watch(folder, None)
-    assert [path.name for path in (folder / "watched_adapter").iterdir()] == ["own"]
-
-
-def test_collect_watches_the_adapter_that_plays(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rounds" / "adversarial").mkdir(parents=True)
-    (tmp_path / "rounds" / "adversarial" / "weights").write_text("1")
-    monkeypatch.setattr(Session, "play", lambda self, params: [])
-    settings = PARAMS.collect.settings.model_copy(update={"adapter": "rounds/{category}"})
-    collect = PARAMS.collect.model_copy(update={"settings": settings})
-    stage = runpy.run_path(str(ROOT / "stages" / "collect.py"))
-    stage["main"](PARAMS.model_copy(update={"collect": collect}), "bargaining")
-    assert (paths.logs("bargaining") / "watched_adapter" / "weights").is_symlink()
+        category_frames(params, "adversarial", None, ["policy", "endpoint"])
 
 
 @pytest.mark.parametrize(
@@ -111,7 +82,7 @@ def test_collect_watches_the_adapter_that_plays(tmp_path, monkeypatch):
 def test_a_lack_of_memory_ends_a_stage_in_one_line(error, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["stage"])
 
-    def main(params, item):
+    def main(params):
         raise error
 
     with pytest.raises(SystemExit):
@@ -122,7 +93,7 @@ def test_a_lack_of_memory_ends_a_stage_in_one_line(error, monkeypatch, capsys):
 def test_other_errors_keep_their_traceback(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["stage"])
 
-    def main(params, item):
+    def main(params):
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from aria_dvc.report.intervals import paired_difference, rate
-from aria_dvc.report.metrics import credit_metrics, evaluation_metrics
+from aria_dvc.report.metrics import brief_evaluation, credit_metrics, evaluation_metrics
 from aria_dvc.report.projection import project
 
 
@@ -49,10 +49,11 @@ def test_equal_differences_have_no_interval():
     }
 
 
-def played(variant, episode, won, kind=""):
+def played(variant, episode, won, kind="", role="alice"):
     return {
         "variant": variant,
-        "role": "alice",
+        "role": role,
+        "opponent": "scripted:fair",
         "episode": episode,
         "won": won,
         "reward": float(won),
@@ -68,17 +69,25 @@ def test_evaluation_pairs_episodes_and_counts_failures_by_kind():
         [
             played("vanilla", "a", False, "no_offer"),
             played("vanilla", "b", False),
+            played("vanilla", "b", True, role="bob"),
             played("aria", "b", True),
             played("aria", "a", False, "no_offer"),
+            played("aria", "b", True, role="bob"),
         ]
     )
-    result = evaluation_metrics(table, adversarial=True)["alice"]
-    assert result["vanilla"]["win_rate"] == 0.0
-    assert result["aria"]["win_rate"] == 0.5
-    assert result["aria"]["failures"] == {"alice: no_offer": 1}
-    assert result["aria"]["no_deal_rate"] == 0.5
-    assert result["aria_minus_vanilla"]["mean"] == 0.5
-    assert result["aria_minus_vanilla"]["pairs"] == 2
+    result = evaluation_metrics(table, adversarial=True)
+    alice = result["by_role"]["alice"]
+    assert alice["vanilla"]["rate"] == 0.0
+    assert alice["aria"]["rate"] == 0.5
+    assert alice["aria"]["failures"] == {"alice: no_offer": 1}
+    assert alice["aria"]["no_deal_rate"] == 0.5
+    assert result["all"]["aria"]["episodes"] == 3
+    gain = result["minus_vanilla"]["aria"]
+    assert gain["mean"] == pytest.approx(1 / 3)
+    assert gain["pairs"] == 3
+    brief = brief_evaluation(result)
+    assert brief["vanilla"] == 0.3333
+    assert set(brief) == {"vanilla", "aria", "aria_gain_low", "aria_gain_high"}
 
 
 def test_credit_is_reported_for_the_intentions_that_are_used():

@@ -17,7 +17,7 @@ __all__ = ["__version__", "credit"]
 __version__ = "0.1.0"
 
 
-def credit(  # type: ignore[no-redef]
+def credit(
     log: AnyLog,
     *,
     method: str = "regression",
@@ -31,7 +31,6 @@ def credit(  # type: ignore[no-redef]
 ) -> pd.DataFrame:
     """What every action of a log of finished dialogues was worth (paper sec. 3.3).
 
-        import aria_dvc
         credit = aria_dvc.credit("games.json")
 
     Args:
@@ -41,17 +40,17 @@ def credit(  # type: ignore[no-redef]
             role's rows; null for a role that does not act) and, if known, position, embedding.
         method: aria (the paper's), shrinkage, kernel, regression, prefix, turn_index or constant.
         k: number of intentions for aria and shrinkage; None for that of the best silhouette.
-        gamma: discount per own turn. folds: episodes are held out in so many parts; seed deals.
+        gamma: discount per own turn. folds, seed: how episodes are held out.
         score: credit the actions of this log instead, without looking at its outcomes.
         embed: embedding model; None for the log's own embeddings, else the packaged model.
         game: what the log is of; None for what it says.
 
     Returns:
-        One row an action: episode_id, position, role, return (discounted), reward (the credit;
+        One row an action: episode_id, position (the message's place in its episode from 0, system
+        messages included, or what the frame says), role, return (discounted), reward (the credit;
         out of fold where the method is not defined in sample).
 
-    Raises:
-        AriaError: one line with what, where and the remedy.
+    Raises AriaError: one line with what, where and the remedy.
     """
     from aria_dvc.api import credited_log
 

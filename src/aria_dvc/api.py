@@ -54,8 +54,8 @@ def _read(
     if isinstance(log, pd.DataFrame):
         rows = _in_order(log, need_rewards)
         entries = list(_entries(rows, need_rewards))
-        positions = rows["position"].to_numpy() if "position" in rows else None
-        return log_of_entries(entries, need_rewards=need_rewards, **options), positions
+        read = log_of_entries(entries, need_rewards=need_rewards, **options)
+        return read, _own_positions(rows, read)
     if log and all(isinstance(part, str | Path) for part in log):
         paths = cast("Sequence[str | Path]", log)
         return read_logs(paths, need_rewards=need_rewards, **options), None
@@ -78,6 +78,15 @@ def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
     episode = frame["episode_id"].factorize()[0]
     keys = [frame["position"].to_numpy(), episode] if "position" in frame else [episode]
     return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
+
+
+def _own_positions(rows: pd.DataFrame, log: Log) -> np.ndarray | None:
+    """(n,) what the ordered rows say for `position`; a log's own is the place in its episode."""
+    if "position" not in rows:
+        return None
+    assert log.position is not None
+    starts = np.searchsorted(rows["episode_id"].factorize()[0], log.episode)
+    return cast("np.ndarray", rows["position"].to_numpy()[starts + log.position])
 
 
 def _entries(rows: pd.DataFrame, need_rewards: bool) -> Iterator[dict[str, Any]]:

@@ -25,11 +25,12 @@ PLUMBING = frozenset(
         "memory",
         "params",
         "settings",
-        "arena.tally",
+        "arena.stats",
         "learning.checkpoints",
         "pipeline.paths",
-        "pipeline.progress",
+        "progress",
         "pipeline.stage",
+        "suggestions",
     )
 )
 

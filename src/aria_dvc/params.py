@@ -135,7 +135,12 @@ class Params(Block):
             for name in names
             if name not in PLAYABLE
         ]
-        return problems + unknown + [p for name in self.logs for p in self._one_log(name)]
+        empty = [
+            f"categories: {category} has no log: take it off the list, or give it to a log"
+            for category in self.categories
+            if not self.logs_of(category)
+        ]
+        return problems + unknown + empty + [p for n in self.logs for p in self._one_log(n)]
 
     def _one_log(self, name: str) -> Iterator[str]:
         log = self.logs[name]

@@ -1,0 +1,5 @@
+"""Games, players and settings come in; finished episodes go out, in order and resumable.
+
+Start with `sessions` (what params.yaml asks for) and `collection` (many games at once); `journal`
+keeps what is finished, `evaluate` plays all variants of the policy on the same seeds.
+"""

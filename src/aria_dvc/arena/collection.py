@@ -8,27 +8,38 @@ finished stays in the journal.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from aria_dvc.arena.journal import Journal
-from aria_dvc.arena.tally import PLAIN_INTERVAL_S, Tally, shown
+from aria_dvc.arena.stats import Stats
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game, IllegalMove, Match
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
-from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.progress import progress_bar
+from aria_dvc.records.episodes import (
+    BrokenOff,
+    Episode,
+    Generation,
+    PlayerName,
+    Record,
+    Tokens,
+    Utterance,
+)
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import Pace, PlaySettings
 from aria_dvc.suggestions import did_you_mean
 
+logger = logging.getLogger(__name__)
 # Failures of a player that belong to its play, not to the machinery.
 OWN_FAULTS = frozenset({"context_full", "request_refused", "no_answer"})
 NOTHING_SAID = "(no reply)"
+LONGEST_WATCH_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -41,16 +52,14 @@ class Assignment:
 
 
 @dataclass
-class _Account:
+class _Usage:
     """What one role's turns cost in one episode."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    requests: int = 0
     reasks: Counter[str] = field(default_factory=Counter)
 
     def add(self, reply: Reply) -> None:
-        self.requests += 1
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
 
@@ -133,10 +142,12 @@ async def play_all(
     """
     check_players(game, players)
     finished = from_journal(journal, assignments)
-    table = _Table(game, players, settings, pace, reward, journal, finished)
-    tally = Tally(title or game.name, len(assignments), len(finished))
-    with shown(tally):
-        await _run_tables(table, [a for a in assignments if a.episode_id not in finished], tally)
+    collection = _Collection(game, players, settings, pace, reward, journal, finished)
+    title = title or game.name
+    with progress_bar(title) as update:
+        stats = Stats(title, len(assignments), len(finished), update)
+        await _run_all(collection, [a for a in assignments if a.episode_id not in finished], stats)
+    logger.info(stats.summary())
     return [finished[assignment.episode_id] for assignment in assignments]
 
 
@@ -146,8 +157,10 @@ def from_journal(journal: Journal | None, assignments: Sequence[Assignment]) -> 
     found = {}
     for assignment in assignments:
         episode = done.get(assignment.episode_id)
-        asked = {"config": dict(assignment.config), "seed": assignment.seed}
-        if episode is not None and asked.items() <= episode.info.items():
+        if episode is None:
+            continue
+        record = episode.record
+        if (record.config, record.seed) == (dict(assignment.config), assignment.seed):
             found[episode.episode_id] = episode
     return found
 
@@ -162,7 +175,7 @@ def check_players(game: Game, players: Mapping[str, Any]) -> None:
 
 
 @dataclass
-class _Table:
+class _Collection:
     """What all games of one collection share."""
 
     game: Game
@@ -174,133 +187,112 @@ class _Table:
     finished: dict[str, Episode]
 
 
-async def _run_tables(table: _Table, todo: Iterable[Assignment], tally: Tally) -> None:
+async def _run_all(collection: _Collection, todo: Iterable[Assignment], stats: Stats) -> None:
     """Play `todo` with `in_flight` workers; the first error ends them all."""
     queue = iter(todo)
     try:
         async with asyncio.TaskGroup() as group:
-            watch = group.create_task(_watch(table, tally))
+            watch = group.create_task(_watch(collection, stats))
             workers = [
-                group.create_task(_work(table, queue, tally)) for _ in range(table.pace.in_flight)
+                group.create_task(_work(collection, queue, stats))
+                for _ in range(collection.pace.in_flight)
             ]
             await asyncio.gather(*workers)
             watch.cancel()
     except BaseExceptionGroup as errors:
-        raise _first(errors, table, tally) from None
+        raise _first(errors, collection, stats) from None
 
 
-def _first(errors: BaseExceptionGroup, table: _Table, tally: Tally) -> BaseException:
+def _first(errors: BaseExceptionGroup, collection: _Collection, stats: Stats) -> BaseException:
     """The first of several errors; one for the user also tells what was kept."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if not isinstance(error, AriaError):
         return error
-    kept = f"; {tally.done} of {tally.total} episodes are kept and will not be played again"
-    return AriaError(f"{table.game.name}: {error}{kept if table.journal else ''}")
+    kept = f"; {stats.done} of {stats.total} episodes are kept and will not be played again"
+    return AriaError(f"{collection.game.name}: {error}{kept if collection.journal else ''}")
 
 
-async def _work(table: _Table, queue: Iterator[Assignment], tally: Tally) -> None:
+async def _work(collection: _Collection, queue: Iterator[Assignment], stats: Stats) -> None:
     for assignment in queue:
-        episode = await play_episode(table, assignment, tally)
-        if table.journal:
-            table.journal.append(episode)
-        table.finished[assignment.episode_id] = episode
-        tally.count_episode(episode)
+        episode = await play_episode(collection, assignment, stats)
+        if collection.journal:
+            collection.journal.append(episode)
+        collection.finished[assignment.episode_id] = episode
+        stats.count_episode(episode)
 
 
-async def _watch(table: _Table, tally: Tally) -> None:
-    """Print sparse progress where no terminal shows it; end a run in which nothing moves."""
-    limit = table.pace.deadline_s
-    pause = min(PLAIN_INTERVAL_S, limit / 4)
+async def _watch(collection: _Collection, stats: Stats) -> None:
+    """End a run in which nothing moves."""
+    limit = collection.pace.deadline_s
     while True:
-        await asyncio.sleep(pause)
-        if not sys.stderr.isatty() and pause == PLAIN_INTERVAL_S:
-            print(tally.line(), file=sys.stderr, flush=True)
-        if tally.idle() > limit:
+        await asyncio.sleep(min(LONGEST_WATCH_S, limit / 4))
+        if stats.idle() > limit:
             raise AriaError(
                 f"no player has answered for {limit:.0f} s: see that servers answer, "
                 "or raise pace.deadline_s in params.yaml"
             )
 
 
-async def play_episode(table: _Table, assignment: Assignment, tally: Tally) -> Episode:
+async def play_episode(collection: _Collection, assignment: Assignment, stats: Stats) -> Episode:
     """One game from its first turn to its outcome."""
-    match = table.game.start(assignment.config, table.reward)
-    prompts = {role: match.system_prompt(role) for role in table.game.roles}
-    accounts = {role: _Account() for role in table.players}
-    said: dict[int, _Said] = {}  # by position in the dialogue
+    match = collection.game.start(assignment.config, collection.reward)
+    prompts = {role: match.system_prompt(role) for role in collection.game.roles}
+    usages = {role: _Usage() for role in collection.players}
+    said: dict[int, _AcceptedReply] = {}  # by position in the dialogue
     turn = 0
     while (role := match.to_move) is not None:
-        taken = await _Turn(table, assignment, match, role, turn, accounts[role], tally).take()
+        taken = await _Turn(collection, assignment, match, role, turn, usages[role], stats).take()
         if taken is not None:
             said[len(match.lines) - 1] = taken
         turn += 1
-    for player in set(table.players.values()):
+    for player in set(collection.players.values()):
         player.finished(assignment.episode_id)
-    info = {**_info(table, assignment, match, accounts), **_said_info(said)}
     return Episode(
         episode_id=assignment.episode_id,
-        game=table.game.name,
+        game=collection.game.name,
         utterances=[Utterance(role, text) for role, text in match.lines or _silence(match)],
         rewards=dict(match.outcome.rewards) if match.outcome else {},
         prompts=prompts,
-        info=info,
+        info=_record(collection, assignment, match, usages, said).to_json(),
     )
 
 
 @dataclass(frozen=True)
-class _Said:
+class _AcceptedReply:
     """The reply that became a line of the dialogue, and how many re-asks came before it."""
 
     reply: Reply
     reasks: int
 
 
-def _said_info(said: Mapping[int, _Said]) -> dict[str, Any]:
-    """What an episode records about how its utterances were generated.
-
-    `reasked` are the positions of utterances that came after a re-ask: their player saw a hint
-    that is not part of the dialogue. `cut` are those that ended at the limit of tokens.
-    """
-    generations = [
-        {"position": position, "token_ids": one.reply.token_ids, "logprobs": one.reply.logprobs}
-        for position, one in said.items()
-        if one.reply.token_ids is not None
-    ]
-    info: dict[str, Any] = {
-        "reasked": [position for position, one in said.items() if one.reasks],
-        "cut": [position for position, one in said.items() if one.reply.cut],
-    }
-    return {**info, "generations": generations} if generations else info
-
-
 @dataclass
 class _Turn:
     """One turn: ask, re-ask after illegal moves, forfeit in the end."""
 
-    table: _Table
+    collection: _Collection
     assignment: Assignment
     match: Match
     role: str
     turn: int
-    account: _Account
-    tally: Tally
+    usage: _Usage
+    stats: Stats
 
-    async def take(self) -> _Said | None:
+    async def take(self) -> _AcceptedReply | None:
         """Play the role's move, or forfeit with the last text; None if that left no line."""
         hint, kind = "", "no_reply"
-        last: _Said | None = None
-        for attempt in range(self.table.settings.max_reasks + 1):
+        last: _AcceptedReply | None = None
+        for attempt in range(self.collection.settings.max_reasks + 1):
             try:
                 reply = await self._ask(attempt, hint)
                 if reply.text.strip():
-                    last = _Said(reply, attempt)
+                    last = _AcceptedReply(reply, attempt)
                 self.match.play(reply.text)
-                return _Said(reply, attempt)
+                return _AcceptedReply(reply, attempt)
             except IllegalMove as error:
                 hint, kind = error.hint, error.kind
-                self.account.reasks[kind] += 1
+                self.usage.reasks[kind] += 1
             except PlayerFailure as failure:
                 if failure.kind not in OWN_FAULTS:
                     raise AriaError(
@@ -322,13 +314,13 @@ class _Turn:
             seed=derived_seed(self.assignment.seed, self.role, self.turn, attempt),
         )
         reply = await self._player.reply(request)
-        self.account.add(reply)
-        self.tally.count_reply(reply)
+        self.usage.add(reply)
+        self.stats.count_reply(reply)
         return reply
 
     @property
     def _player(self) -> Player:
-        return self.table.players[self.role]
+        return self.collection.players[self.role]
 
 
 def _silence(match: Match) -> list[Line]:
@@ -345,27 +337,33 @@ def with_hint(messages: list[Message], hint: str) -> list[Message]:
     return [*messages[:-1], {**last, "content": f"{last['content']}\n\n[{hint}]"}]
 
 
-def _info(
-    table: _Table, assignment: Assignment, match: Match, accounts: Mapping[str, _Account]
-) -> dict[str, Any]:
+def _record(
+    collection: _Collection,
+    assignment: Assignment,
+    match: Match,
+    usages: Mapping[str, _Usage],
+    said: Mapping[int, _AcceptedReply],
+) -> Record:
+    """Everything that is kept of how a finished match was played."""
     outcome = match.outcome
     assert outcome is not None
-    failure = outcome.failure
-    return {
-        "config": dict(assignment.config),
-        "seed": assignment.seed,
-        "reward_rule": table.reward,
-        "players": {
-            role: {"name": player.name, "model": player.model}
-            for role, player in table.players.items()
-        },
-        "tokens": {
-            role: {"prompt": account.prompt_tokens, "completion": account.completion_tokens}
-            for role, account in accounts.items()
-        },
-        "reasks": {role: dict(account.reasks) for role, account in accounts.items()},
-        "failure": {"role": failure.role, "kind": failure.kind} if failure else None,
-        "reason": outcome.reason,
-        "utilities": dict(outcome.utilities),
-        "details": dict(outcome.details),
-    }
+    failure, players = outcome.failure, collection.players.items()
+    return Record(
+        config=dict(assignment.config),
+        seed=assignment.seed,
+        reward_rule=collection.reward,
+        players={role: PlayerName(player.name, player.model) for role, player in players},
+        tokens={r: Tokens(u.prompt_tokens, u.completion_tokens) for r, u in usages.items()},
+        reasks={role: dict(usage.reasks) for role, usage in usages.items()},
+        failure=BrokenOff(failure.role, failure.kind) if failure else None,
+        reason=outcome.reason,
+        utilities=dict(outcome.utilities),
+        details=dict(outcome.details),
+        reasked=[position for position, one in said.items() if one.reasks],
+        cut=[position for position, one in said.items() if one.reply.cut],
+        generations=[
+            Generation(position, one.reply.token_ids, one.reply.logprobs)
+            for position, one in said.items()
+            if one.reply.token_ids is not None
+        ],
+    )

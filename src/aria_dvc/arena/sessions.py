@@ -31,7 +31,7 @@ class Session:
     Args:
         players: player spec per role (see player_specs.py).
         model: the folder of the model behind `policy` and `base`.
-        adapter: LoRA folder that `policy` wears, if any.
+        adapter: LoRA folder of the player `policy`, if any.
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
     """
 

@@ -56,7 +56,7 @@ def cell_codes(log: Log, labels: np.ndarray) -> np.ndarray:
 
     labels: (n,) non-negative integers. Numbers go by length, sequence and role.
     """
-    node = history_nodes(log.episode, log.position, np.asarray(labels, np.int64))[log.actions]
+    node = history_nodes(log.episode, log.place, np.asarray(labels, np.int64))[log.actions]
     keys = node * len(log.role_names) + log.role_codes[log.actions]
     return np.unique(keys, return_inverse=True)[1]
 

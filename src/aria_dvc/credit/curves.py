@@ -53,11 +53,11 @@ def cell_curves(log: Log, nested: NestedLabels) -> CellCurves:
     mean, variance = _moments(returns, role)
     count = _with_sum(np.bincount(role).astype(np.float64))
     sweep = _Sweep(log, nested)
-    tallies = [sweep.cells.tally.copy()]
+    totals = [sweep.cells.totals.copy()]
     for step in _steps(nested.table, sweep.tree):
         sweep.split(step)
-        tallies.append(sweep.cells.tally.copy())
-    cells, alone, live, square, change = np.stack([_with_sum(t) for t in tallies], axis=1)
+        totals.append(sweep.cells.totals.copy())
+    cells, alone, live, square, change = np.stack([_with_sum(t) for t in totals], axis=1)
     change = np.concatenate([change[1:], np.full((1, mean.size), np.nan)])
     with np.errstate(invalid="ignore"):
         alone, live, square, score = (part / count for part in (alone, live, square, change))
@@ -75,7 +75,7 @@ def kinds(log: Log) -> np.ndarray:
     """(A,) int64, equal for actions of one role that no label can tell apart, history included."""
     if not log.vectors.shape[1]:
         return np.arange(len(log.actions))
-    node = history_nodes(log.episode, log.position, log.utterances)[log.actions]
+    node = history_nodes(log.episode, log.place, log.utterances)[log.actions]
     return node * len(log.role_names) + log.role_codes[log.actions]
 
 
@@ -145,7 +145,7 @@ class _Sweep:
         n, action = len(log), log.actions[keep]
         role = log.role_codes[action]
         self.finest = nested.finest
-        self.episode, self.place = log.episode.astype(np.int32), log.position.astype(np.int32)
+        self.episode, self.place = log.episode.astype(np.int32), log.place.astype(np.int32)
         self.tree = _TreeOrder(self.finest, nested.table)
         self.item = np.full(n, -1, np.int32)
         self.item[action] = np.arange(action.size)
@@ -154,7 +154,7 @@ class _Sweep:
         self.touched, self.moved = np.empty(self.live_end.size, np.int32), np.zeros(n, np.bool_)
         self.out = np.empty(action.size, np.int32)
         rng = np.random.default_rng(_SEED)
-        shape = (MAX_LABELS + len(nested.table), int(log.position.max()) + 1)
+        shape = (MAX_LABELS + len(nested.table), int(log.place.max()) + 1)
         self.random = rng.integers(0, 2**64, shape, dtype=np.uint64)
         salt = rng.integers(0, 2**64, int(role.max()) + 1, dtype=np.uint64)
         terms = self.random[nested.table[self.finest, 0], self.place]
@@ -162,7 +162,7 @@ class _Sweep:
         self.cells = Partition(key, role, weight, value, unit)
 
     def split(self, step: _Step) -> None:
-        """Apply one step to the cells and their tally."""
+        """Apply one step to the cells and their totals."""
         cells = self.cells
         found = move_keys(
             *(step.spans, self.tree.rows, self.finest, self.place, step.old, step.new),
@@ -175,6 +175,8 @@ class _Sweep:
 def _items(log: Log) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """One action of each kind, how many there are of it, and the exact sum of their returns."""
     value, unit = to_fixed(acting_returns(log))
+    if not log.vectors.shape[1]:
+        return np.arange(value.size), np.ones(value.size, np.int64), value, unit
     keep, kind, weight = np.unique(
         kinds(log), return_index=True, return_inverse=True, return_counts=True
     )[1:]

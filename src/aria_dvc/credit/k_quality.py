@@ -16,6 +16,7 @@ from aria_dvc.credit.methods.shrinkage import (
     held_out_errors,
     turn_index_fits,
 )
+from aria_dvc.credit.settings import Aggregate
 from aria_dvc.credit.variance import variance
 from aria_dvc.intentions.log import Log
 
@@ -25,8 +26,8 @@ Errors = Callable[[np.ndarray], np.ndarray]
 def r2_by_k(
     data: Log,
     labels: np.ndarray,
-    method: str = "aria",
-    folds: int = 5,
+    method: str = Aggregate.method,
+    folds: int = Aggregate.folds,
     seed: int = 0,
     counted: np.ndarray | None = None,
 ) -> np.ndarray:

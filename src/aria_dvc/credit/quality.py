@@ -13,6 +13,7 @@ import numpy as np
 
 from aria_dvc.credit.methods.base import CreditMethod, episode_folds, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.settings import Aggregate
 from aria_dvc.credit.variance import variance, variances
 from aria_dvc.intentions.log import Log
 
@@ -25,7 +26,7 @@ MOST_DRAWS = 25
 def credit_quality(
     make: Callable[[], CreditMethod],
     data: Log,
-    folds: int = 5,
+    folds: int = Aggregate.folds,
     seed: int = 0,
     sample_size: bool = True,
 ) -> dict[str, Any]:
@@ -45,22 +46,14 @@ def credit_quality(
             the policy would be trained with.
         effective_sample_size: see `effective_sample_size`; by_turn: see `by_turn`.
     """
-    fold = episode_folds(data.episode, folds, seed)[data.actions]
-    held = {
-        name: out_of_fold(make_method(method), data, folds, seed)
-        for name, method in BASELINES.items()
-    }
     method = make()
-    held["method"] = out_of_fold(method, data, folds, seed)
+    methods = {**{name: make_method(other) for name, other in BASELINES.items()}, "method": method}
+    held = {name: out_of_fold(one, data, folds, seed) for name, one in methods.items()}
     used = method.fit(data).credit(data) if method.in_sample else held["method"]
-    table = calibration(held["method"], data.targets)
     quality: dict[str, Any] = {
-        "episodes": int(data.episode.max()) + 1,
+        "episodes": data.episodes,
         "actions": len(data.targets),
-        "r2": {name: r_squared(credit, data.targets) for name, credit in held.items()},
-        "r2_folds": {name: _spread(credit, data.targets, fold) for name, credit in held.items()},
-        "calibration": table,
-        "calibration_error": _calibration_error(table),
+        **_accuracy(held, data, folds, seed),
         **_variances(data.targets, used, method.in_sample),
     }
     noise = None
@@ -69,6 +62,18 @@ def credit_quality(
         quality["effective_sample_size"] = effective_sample_size(noise)
     quality["by_turn"] = by_turn(data, used, noise)
     return quality
+
+
+def _accuracy(held: dict[str, np.ndarray], data: Log, folds: int, seed: int) -> dict[str, Any]:
+    """R2 of each (A,) held-out credit, and the calibration of that of `method`."""
+    fold = episode_folds(data.episode, folds, seed)[data.actions]
+    table = calibration(held["method"], data.targets)
+    return {
+        "r2": {name: r_squared(credit, data.targets) for name, credit in held.items()},
+        "r2_folds": {name: _spread(credit, data.targets, fold) for name, credit in held.items()},
+        "calibration": table,
+        "calibration_error": _calibration_error(table),
+    }
 
 
 def r_squared(credit: np.ndarray, returns: np.ndarray) -> float | None:
@@ -102,7 +107,7 @@ def noise_variance(
     make: Callable[[], CreditMethod],
     data: Log,
     credit: np.ndarray,
-    folds: int = 5,
+    folds: int = Aggregate.folds,
     seed: int = 0,
 ) -> np.ndarray:
     """(A,) squared change of each action's credit when noise is added to the returns, in units

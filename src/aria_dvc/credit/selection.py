@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.credit.curves import CellCurves
+from aria_dvc.credit.settings import SelectK
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.cuts import NestedLabels
 from aria_dvc.intentions.indices import Indices
@@ -99,10 +100,10 @@ def curve_frame(
 def select_k(
     curve: pd.DataFrame,
     *,
-    method: str = "silhouette",
+    method: str = SelectK.method,
     distinct: int,
-    eps: float = 0.01,
-    tau: int = 10,
+    eps: float = SelectK.eps,
+    tau: int = SelectK.tau,
     k: int | None = None,
 ) -> Selection:
     """Choose k from a curve made by `curve_frame`.

@@ -8,8 +8,8 @@ from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.guessing import GuessingGame, GuessingMatch
 from aria_dvc.games.parsing import cut
 from aria_dvc.oracles.objects import oracle as objects
+from aria_dvc.oracles.objects.oracle import INVALID, NO, YES
 
-YES, NO, INVALID = "Yes.", "No.", "Invalid question."
 _FIRST_WORD = re.compile(r"[^a-z]*(yes|no|invalid(?: question)?)\b(.*)", re.DOTALL)
 _OPPOSITE = {
     "yes": r"\bno\b|\binvalid\b",

@@ -14,11 +14,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from aria_dvc.intentions.tiles import insert
+
 NEW, CERTAIN, STALE = 0, 1, 2
 TIE = 1e-11
 _SAFE = 1.0 - 1e-12
 _LOOSE = {"nnan", "nsz", "reassoc", "contract", "arcp"}
-_CHUNK = 64
 _VELTKAMP = 4097.0
 
 
@@ -42,81 +43,6 @@ def _round40(x):
 def ward_distance(centre, size, i, j):
     pull = size[i] * size[j] / (size[i] + size[j])
     return _round40(pull * _squared(centre[i], centre[j]))
-
-
-@njit(cache=True, nogil=True)
-def _insert(near, key, node, value):
-    """Put (node, value) into the ascending candidate list; the last one falls out."""
-    t = key.shape[0] - 1
-    while t > 0 and key[t - 1] > value:
-        key[t] = key[t - 1]
-        near[t] = near[t - 1]
-        t -= 1
-    key[t] = value
-    near[t] = node
-
-
-@njit(cache=True, nogil=True, fastmath=_LOOSE)
-def _bounds_in_chunk(products, norms, inverse, norm, inv, start, stop):
-    """Turn products into lower bounds in place; returns the smallest."""
-    low = np.float32(np.inf)
-    for c in range(start, stop):
-        value = (norm + norms[c] - np.float32(2.0) * products[c]) / (inv + inverse[c])
-        products[c] = value
-        low = min(low, value)
-    return low
-
-
-@njit(cache=True, nogil=True, fastmath=_LOOSE)
-def _any_below(values, limits, start, stop):
-    hits = 0
-    for c in range(start, stop):
-        hits += values[c] < limits[c]
-    return hits > 0
-
-
-@njit(cache=True, nogil=True)
-def scan_rows(products, norm_r, inv_r, norm_c, inv_c, node_c, near, key):
-    """Lower bounds of a tile (r, c) from its float32 products; update the rows' lists (r, q)."""
-    columns = products.shape[1]
-    last = key.shape[1] - 1
-    for r in range(products.shape[0]):
-        row = products[r]
-        for start in range(0, columns, _CHUNK):
-            stop = min(start + _CHUNK, columns)
-            low = _bounds_in_chunk(row, norm_c, inv_c, norm_r[r], inv_r[r], start, stop)
-            if low < key[r, last]:
-                for c in range(start, stop):
-                    if row[c] < key[r, last]:
-                        _insert(near[r], key[r], node_c[c], row[c])
-
-
-@njit(cache=True, nogil=True)
-def scan_columns(bounds, node_r, near, key):
-    """The same tile seen from its columns: update their lists (c, q)."""
-    columns = bounds.shape[1]
-    last = key.shape[1] - 1
-    worst = key[:, last].copy()
-    for r in range(bounds.shape[0]):
-        row = bounds[r]
-        for start in range(0, columns, _CHUNK):
-            stop = min(start + _CHUNK, columns)
-            if _any_below(row, worst, start, stop):
-                for c in range(start, stop):
-                    if row[c] < worst[c]:
-                        _insert(near[c], key[c], node_r[r], row[c])
-                        worst[c] = key[c, last]
-
-
-@njit(cache=True, nogil=True)
-def join_lists(near, key):
-    """Merge candidate lists (p, b, q) of p column ranges into the first."""
-    for p in range(1, near.shape[0]):
-        for r in range(near.shape[1]):
-            for t in range(near.shape[2]):
-                if key[p, r, t] >= key[0, r, near.shape[2] - 1]:
-                    break
-                _insert(near[0, r], key[0, r], near[p, r, t], key[p, r, t])
 
 
 @njit(cache=True, nogil=True)
@@ -227,7 +153,7 @@ def start_exact(slots, parent, slot, centre, size, near, key, known, floor, near
         near_out[b], key_out[b] = -1, np.inf
         for t in range(_resolve(s, parent, near, key, known, floor)):
             value = ward_distance(centre, size, s, slot[near[s, t]])
-            _insert(near_out[b], key_out[b], near[s, t], value)
+            insert(near_out[b], key_out[b], near[s, t], value)
 
 
 @njit(cache=True, nogil=True)
@@ -250,7 +176,7 @@ def scan_exact(
                 continue
             value = ward_distance(centre, size, s, other)
             if value < key[r, last]:
-                _insert(near[r], key[r], node, value)
+                insert(near[r], key[r], node, value)
 
 
 @njit(cache=True, nogil=True)
@@ -328,7 +254,7 @@ def _inherit(a, b, height, parent, slot, size, near, key, floor, union, out, out
         value = value / (both + size[s]) * _SAFE
         if value < out_key[-1]:
             lowest = min(lowest, out_key[-1])
-            _insert(out, out_key, nodes[u], value)
+            insert(out, out_key, nodes[u], value)
         else:
             lowest = min(lowest, value)
     return lowest

@@ -35,7 +35,9 @@ class Log:
     vectors: (n, d) float32; d is 0 where nothing is embedded.
     labels: (n,) integers, the intention of each utterance at the chosen k; 0 before the choice.
     returns: (n,) float64, R(h_t, a_t) of the actions (paper sec. 3.3), NaN where there is none.
-    game: what was played. episode_ids: (E,) str objects, the episodes' own names.
+    game: what was played.
+    episode_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They name episodes
+        and utterances in what is written; nothing is computed from them.
     """
 
     episode: np.ndarray
@@ -47,6 +49,7 @@ class Log:
     returns: np.ndarray
     game: str = ""
     episode_ids: np.ndarray | None = None
+    position: np.ndarray | None = None
 
     @classmethod
     def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
@@ -67,7 +70,8 @@ class Log:
         if len(vectors) != n:
             raise AriaError(f"{n} turns but {len(vectors)} embeddings: run embed again")
         episode, names = pd.factorize(turns["episode_id"])
-        _check_order(episode, turns["position"].to_numpy())
+        position = turns["position"].to_numpy(np.int64)
+        _check_order(episode, position)
         reward, turn, total = (turns[name].to_numpy() for name in ("reward", "turn", "turns"))
         return cls(
             episode.astype(np.int64),
@@ -79,6 +83,7 @@ class Log:
             discounted_returns(reward, turn, total, gamma),
             str(turns["game"].iloc[0]) if n else "",
             np.asarray(names, dtype=object),
+            position,
         )
 
     def __len__(self) -> int:
@@ -100,7 +105,7 @@ class Log:
         return self.returns[self.is_action]
 
     @cached_property
-    def position(self) -> np.ndarray:
+    def place(self) -> np.ndarray:
         """(n,) int64, 0-based place of each utterance in its episode."""
         return positions(self.episode)
 
@@ -121,7 +126,7 @@ class Log:
     @property
     def role_codes(self) -> np.ndarray:
         """(n,) int64, place of each utterance's role in `role_names`."""
-        return self._roles[1].astype(np.int64)
+        return self._roles[1]
 
     @cached_property
     def clustered(self) -> np.ndarray:
@@ -160,8 +165,9 @@ class Log:
         """The rows selected by an (n,) mask; episodes are numbered afresh."""
         kept, episode = np.unique(self.episode[rows], return_inverse=True)
         ids = None if self.episode_ids is None else self.episode_ids[kept]
+        position = None if self.position is None else self.position[rows]
         columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
-        return replace(self, episode=episode, episode_ids=ids, **columns)
+        return replace(self, episode=episode, episode_ids=ids, position=position, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
         """The same log under other (n,) intentions.
@@ -192,6 +198,7 @@ class Log:
         import pandas as pd
 
         assert self.episode_ids is not None
+        assert self.position is not None
         rows = self.actions
         columns = {
             "episode_id": self.episode_ids[self.episode[rows]],
@@ -207,7 +214,7 @@ def joined(logs: Sequence[Log]) -> Log:
     starts = np.cumsum([0, *(log.episodes for log in logs)])
     episode = np.concatenate([log.episode + s for log, s in zip(logs, starts, strict=False)])
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
-    return replace(logs[0], episode=episode, episode_ids=None, **columns)
+    return replace(logs[0], episode=episode, episode_ids=None, position=None, **columns)
 
 
 def _check_order(episode: np.ndarray, position: np.ndarray) -> None:

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aria_dvc.intentions import kernels
+from aria_dvc.intentions import kernels, tiles
 from aria_dvc.intentions.workers import Workers, rounds_of_pairs, workers
 
 CANDIDATES = 48
@@ -155,12 +155,12 @@ def _search_all_pairs(state: _State, pool: Workers) -> None:
         products = state.coarse[r] @ state.coarse[c].T
         if i == j:
             np.fill_diagonal(products, -np.float32(1e30))
-        kernels.scan_rows(
+        tiles.scan_rows(
             *(products, state.norm[r], state.inverse[r], state.norm[c], state.inverse[c]),
             *(state.node_of[c], near[r], key[r]),
         )
         if i != j:
-            kernels.scan_columns(products, state.node_of[r], near[c], key[c])
+            tiles.scan_columns(products, state.node_of[r], near[c], key[c])
 
     for pairs in rounds_of_pairs(len(spans)):
         pool.run(tile, pairs)
@@ -182,13 +182,13 @@ def _search(state: _State, pool: Workers, slots: np.ndarray) -> None:
             products = rows @ state.coarse[c].T
             own = (slots >= c.start) & (slots < c.stop)
             products[own, slots[own] - c.start] = -np.float32(1e30)
-            kernels.scan_rows(
+            tiles.scan_rows(
                 *(products, state.norm[slots], state.inverse[slots], state.norm[c]),
                 *(state.inverse[c], state.node_of[c], near[part], key[part]),
             )
 
     pool.run(scan, [(part,) for part in range(len(spans))])
-    kernels.join_lists(near, key)
+    tiles.join_lists(near, key)
     _store(state, slots, near[0], key[0])
 
 

@@ -23,8 +23,8 @@ from aria_dvc.learning.checkpoints import (
 )
 from aria_dvc.learning.examples import (
     Examples,
-    GameFrames,
     Key,
+    LogFrames,
     digest,
     frames_examples,
     with_values,
@@ -81,7 +81,7 @@ class PolicyRun:
 
     params: PolicyParams
     pace: Pace
-    frames: Sequence[GameFrames]
+    frames: Sequence[LogFrames]
     base: ModelSource
     seed: int
     tokenizer: Any
@@ -139,8 +139,8 @@ class PolicyRun:
         aggregated, discounted = (
             {
                 key: value
-                for game in self.frames
-                for key, value in advantages(game, credit, self.params.advantage).items()
+                for log in self.frames
+                for key, value in advantages(log, credit, self.params.advantage).items()
             }
             for credit in ("aggregated", "discounted")
         )
@@ -184,7 +184,7 @@ class PolicyRun:
 def train_policy(
     params: PolicyParams,
     pace: Pace,
-    frames: Sequence[GameFrames],
+    frames: Sequence[LogFrames],
     base: ModelSource,
     out_dir: str | Path,
     *,
@@ -192,7 +192,7 @@ def train_policy(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Train a policy on the credit of the games' actions and write it to `out_dir`.
+    """Train a policy on the credit of the logs' actions and write it to `out_dir`.
 
     `out_dir` gets the LoRA adapter (or the whole model and its tokenizer), `metrics.json` and,
     unless there was no step, `history.csv` (step, loss). A run that was killed goes on from its

@@ -40,7 +40,7 @@ class RemoteScorer:
             for dialogue, scores in zip(some, self._ask(some), strict=True):
                 for position, score in zip(dialogue.positions, scores, strict=True):
                     if score is not None:
-                        found[dialogue.game, dialogue.episode_id, position] = score
+                        found[dialogue.log, dialogue.episode_id, position] = score
         return found
 
     def _ask(self, dialogues: Sequence[Dialogue]) -> Scores:

@@ -1,7 +1,7 @@
 """What the policy's and the reward model's trainers share, on top of transformers' Trainer.
 
 Launch on several processes with `accelerate launch --config_file configs/accelerate/X.yaml
-stages/policy.py CATEGORY`: Trainer and accelerate wrap the model for DDP, FSDP or DeepSpeed.
+stages/policy.py VARIANT CATEGORY`: Trainer and accelerate wrap the model for DDP or its kin.
 The data is a fixed list of micro-batches (see batches.py), so samplers have no state to restore.
 """
 
@@ -59,7 +59,7 @@ class MicroBatchTrainer(Trainer, ABC):
         if not torch.isfinite(loss):
             raise AriaError(
                 f"the loss became {loss.item()} at step {self.state.global_step + 1}: lower "
-                "learning_rate, or set precision: float32; the last checkpoint is kept"
+                "learning_rate, or set pace.precision: float32; the last checkpoint is kept"
             )
         loss = loss * self.args.world_size
         return (loss, None) if return_outputs else loss
@@ -70,7 +70,7 @@ class MicroBatchTrainer(Trainer, ABC):
         if norm is not None and not math.isfinite(float(norm)):
             raise AriaError(
                 f"the gradient became {float(norm)} at step {self.state.global_step + 1}: lower "
-                "learning_rate, or set precision: float32; the last checkpoint is kept"
+                "learning_rate, or set pace.precision: float32; the last checkpoint is kept"
             )
         return norm
 

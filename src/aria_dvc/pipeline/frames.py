@@ -11,7 +11,7 @@ import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json, written_aside
-from aria_dvc.learning.examples import GameFrames
+from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.own_actions import said_by, without_reasked
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
@@ -26,7 +26,7 @@ def category_frames(
     category: str,
     max_episodes: int | None,
     players: Sequence[str] | None = None,
-) -> list[GameFrames]:
+) -> list[LogFrames]:
     """Turns, episodes and rewards of every log of `category`.
 
     The logs come from params.yaml, never from what lies in the folders: a log that was taken off
@@ -49,7 +49,7 @@ def category_frames(
             rewards = said_by(rewards, episodes, players)
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
         tables = (read_table(files.turns, TURNS), episodes, rewards)
-        frames.append(GameFrames(log, *(_only(table, kept) for table in tables)))
+        frames.append(LogFrames(log, *(_only(table, kept) for table in tables)))
     if players is None:
         return frames
     if frames and all(log.rewards.empty for log in frames):
@@ -71,7 +71,7 @@ def _only(table: pd.DataFrame, ids: np.ndarray) -> pd.DataFrame:
 
 
 def nothing_to_train(out: Path) -> None:
-    """The output folder of `vanilla`, and of a category without logs: empty numbers, no model."""
+    """The output folder of `vanilla`, and of online training without games: no model."""
     with written_aside(out) as aside:
         aside.mkdir(parents=True)
         write_json(aside / "metrics.json", {})

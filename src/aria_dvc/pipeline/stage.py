@@ -34,7 +34,8 @@ def run_stage(main: Main, *items: str) -> None:
     disk and a lack of memory end in one line on standard error and exit status 1.
     """
     quiet_libraries()
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.basicConfig(format="%(message)s", handlers=[_Stderr()])
+    logging.getLogger("aria_dvc").setLevel(logging.INFO)
     arguments = _arguments(main, items)
     try:
         _assert_own_code()
@@ -74,6 +75,17 @@ def _check(item: str, value: str, known: Sequence[str]) -> None:
         )
 
 
+class _Stderr(logging.StreamHandler):
+    """Writes to what sys.stderr is at the time: while a bar is shown, that is above the bar."""
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _: Any) -> None: ...
+
+
 def _fail(message: str) -> None:
     print(f"error: {message}", file=sys.stderr, flush=True)
     raise SystemExit(1)
@@ -81,11 +93,9 @@ def _fail(message: str) -> None:
 
 def _assert_own_code() -> None:
     """A queued experiment must run its own snapshot, never an installed or another copy."""
-    import aria_dvc
-
-    own = Path.cwd() / "src"
-    if not Path(aria_dvc.__file__).resolve().is_relative_to(own.resolve()):
+    own, package = Path.cwd() / "src", Path(__file__).parents[1]
+    if not package.resolve().is_relative_to(own.resolve()):
         raise AriaError(
-            f"aria_dvc was imported from {Path(aria_dvc.__file__).parent}, not from {own}: "
+            f"aria_dvc was imported from {package}, not from {own}: "
             "run stages from the repository's root, as dvc.yaml does"
         )

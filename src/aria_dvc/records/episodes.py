@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +10,9 @@ import orjson
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+SYSTEM = "system"  # the role of instructions among the messages of a log; it never acts
 
 
 @dataclass(slots=True)
@@ -28,6 +31,7 @@ class Episode:
     rewards: final reward R of every role that acts (an utterance is an action if its role has one).
     prompts: system prompt per role, where the log has one.
     info: whatever else is recorded, as JSON; `record` is its typed form.
+    preamble: the log's system messages before the first utterance; `prompts` holds what they say.
     """
 
     episode_id: str
@@ -36,6 +40,11 @@ class Episode:
     rewards: dict[str, float]
     prompts: dict[str, str] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
+    preamble: list[str] = field(default_factory=list)
+
+    def numbered(self) -> Iterator[tuple[int, Utterance]]:
+        """Every utterance and its position: its place among all messages of the log, from 0."""
+        return enumerate(self.utterances, start=len(self.preamble))
 
     @property
     def record(self) -> Record:

@@ -2,7 +2,9 @@
 
 published_adversarial  JSON lines with `alice_actions` and `bob_actions`
 published_single       JSON lines with `actions` and `obs` (or `next_observations`)
-messages               JSON lines with `messages: [{role, content}]` and `rewards: {role: R}`
+messages               JSON lines with `messages: [{role, content}]` and `rewards: {role: R}`;
+                       system messages before the first utterance are the system prompt of all
+                       who act, unless `system_prompts: {role: text}` has one for the role
 guess_my_city          one JSON list of {conversation, done, word}
 casino                 one JSON list of CaSiNo dialogues ({chat_logs, participant_info})
 """
@@ -15,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.records.episodes import SYSTEM, Episode, Utterance
 
 CASINO_MAX_POINTS = 36.0
 ROLE_NAMES = ("alice", "bob")
@@ -132,18 +134,43 @@ def _single_rewards(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_messages(entry: dict[str, Any]) -> Episode:
-    said = []
+    preamble: list[str] = []
+    said: list[Utterance] = []
     for index, message in enumerate(_list(entry, "messages")):
         if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
             raise BadEntry(f"messages[{index}] needs the keys role and content")
-        if message["role"] == "system":
+        if message["role"] == SYSTEM and not said:
+            preamble.append(_instructions(message["content"], index))
             continue
         vector = _vector(message.get("embedding"), f"messages[{index}]")
         said.append(Utterance(str(message["role"]), message["content"], vector))
+    prompts = {**_shared_prompt(entry, preamble, said), **_own_prompts(entry)}
+    return Episode("", "", said, {}, prompts, preamble=preamble)
+
+
+def _instructions(content: Any, index: int) -> str:
+    """The text of a system message; it may be empty."""
+    if not isinstance(content, str | None):
+        raise BadEntry(f"messages[{index}] ({SYSTEM}) has no text: give a string")
+    return content or ""
+
+
+def _shared_prompt(
+    entry: dict[str, Any], preamble: list[str], said: list[Utterance]
+) -> dict[str, str]:
+    """The system messages as the prompt of every role with a reward; of all where none has one."""
+    prompt = "\n\n".join(text for text in preamble if text.strip())
+    rewards = entry.get("rewards")
+    acting = [r for r, v in rewards.items() if v is not None] if isinstance(rewards, dict) else []
+    spoken = dict.fromkeys(utterance.role for utterance in said if utterance.role != SYSTEM)
+    return dict.fromkeys(acting or spoken, prompt) if prompt else {}
+
+
+def _own_prompts(entry: dict[str, Any]) -> dict[str, str]:
     prompts = entry.get("system_prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(p, str) for p in prompts.values()):
         raise BadEntry("system_prompts must map roles to texts")
-    return Episode("", "", said, {}, prompts)
+    return prompts
 
 
 def _message_rewards(entry: dict[str, Any]) -> dict[str, Any]:
@@ -151,9 +178,10 @@ def _message_rewards(entry: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(rewards, dict):
         raise BadEntry("rewards must map every acting role to a number")
     rewards = {role: reward for role, reward in rewards.items() if reward is not None}
-    said = [str(message["role"]) for message in entry["messages"] if message["role"] != "system"]
-    unheard = rewards.keys() - set(said)
-    if unheard:
+    said = [str(message["role"]) for message in entry["messages"]]
+    if SYSTEM in rewards:
+        raise BadEntry(f"rewards names {SYSTEM}, which never acts: name that role differently")
+    if unheard := rewards.keys() - set(said):
         raise BadEntry(f"rewards names {', '.join(sorted(unheard))}, who says nothing")
     return rewards
 

@@ -23,7 +23,7 @@ def log_vectors_table(episodes: Sequence[Episode]) -> pa.Table:
     rows = [
         (episode.episode_id, position, utterance.embedding)
         for episode in episodes
-        for position, utterance in enumerate(episode.utterances)
+        for position, utterance in episode.numbered()
         if utterance.embedding is not None
     ]
     width = len(rows[0][2]) if rows else 1

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aria_dvc.files import write_jsonl
-from aria_dvc.records.episodes import Episode
+from aria_dvc.records.episodes import SYSTEM, Episode
 
 PROMPT_KEYS = {"alice": "player_1_system_prompt", "bob": "player_2_system_prompt"}
 NAME_KEYS = {"alice": "player_1_name", "bob": "player_2_name"}
@@ -25,9 +25,11 @@ def write_log(path: str | Path, episodes: Sequence[Episode]) -> None:
 
 def published(episode: Episode) -> dict[str, Any]:
     """One episode as a JSON-able object: of its category's published layout where its roles and
-    rewards fit that, else of the `messages` layout."""
+    rewards fit that and it has no system messages, else of the `messages` layout."""
     roles = [utterance.role for utterance in episode.utterances]
-    if _alternate(roles) and _is_share(episode.rewards):
+    if episode.preamble:
+        layout = _messages
+    elif _alternate(roles) and _is_share(episode.rewards):
         layout = _single
     elif set(roles) | set(episode.rewards) <= {"alice", "bob"}:
         layout = _adversarial
@@ -48,8 +50,10 @@ def _is_share(rewards: dict[str, float]) -> bool:
 
 
 def _messages(episode: Episode) -> dict[str, Any]:
+    said = [(SYSTEM, text) for text in episode.preamble]
+    said += [(utterance.role, utterance.text) for utterance in episode.utterances]
     return {
-        "messages": [{"role": u.role, "content": u.text} for u in episode.utterances],
+        "messages": [{"role": role, "content": text} for role, text in said],
         "rewards": episode.rewards,
         "system_prompts": episode.prompts,
     }

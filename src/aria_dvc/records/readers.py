@@ -142,7 +142,7 @@ def _complete(episode: Episode, entry: dict[str, Any], game: str | None, number:
 def _check_texts(episode: Episode) -> None:
     if not episode.utterances:
         raise BadEntry("empty game: a dialogue needs at least one utterance; remove the entry")
-    for position, utterance in enumerate(episode.utterances):
+    for position, utterance in episode.numbered():
         if not isinstance(utterance.text, str) or not utterance.text.strip():
             raise BadEntry(
                 f"utterance {position} ({utterance.role}) has no text: "
@@ -183,7 +183,7 @@ def _check_reward(role: str, reward: Any, bounded: bool) -> None:
 
 def _check_vectors(episode: Episode, width: int) -> None:
     """Every utterance carries a vector of `width` numbers, as the log's first does (0: none)."""
-    for position, utterance in enumerate(episode.utterances):
+    for position, utterance in episode.numbered():
         found = 0 if utterance.embedding is None else len(utterance.embedding)
         if found != width:
             raise BadEntry(

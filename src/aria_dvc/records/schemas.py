@@ -74,7 +74,7 @@ class Schema:
 
 _GAME = Column("game", "text", "the game, or the name of the log")
 _EPISODE = Column("episode_id", "text", "the episode; ids are unique in a game")
-_POSITION = Column("position", "int32", "0-based place of the utterance in its episode")
+_POSITION = Column("position", "int32", "place in the log's episode, from 0; system messages count")
 _ROLE = Column("role", "text", "who speaks")
 
 LOG_VECTORS = Schema(

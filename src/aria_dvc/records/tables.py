@@ -11,7 +11,7 @@ import orjson
 from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.schemas import EMBEDDINGS, check_file
-from aria_dvc.records.turns import own_turns, positions
+from aria_dvc.records.turns import own_turns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,21 +22,21 @@ def turns_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     """One row an utterance, in the order of the episodes."""
     import pandas as pd
 
-    said = [(e, utterance) for e in episodes for utterance in e.utterances]
+    said = [(e, *numbered) for e in episodes for numbered in e.numbered()]
     lengths = [len(e.utterances) for e in episodes]
     episode = np.repeat(np.arange(len(episodes)), lengths)
-    roles = np.array([utterance.role for _, utterance in said], dtype=object)
+    roles = np.array([utterance.role for _, _, utterance in said], dtype=object)
     turn, turns = own_turns(episode, roles)
-    rewards = [e.rewards.get(utterance.role) for e, utterance in said]
+    rewards = [e.rewards.get(utterance.role) for e, _, utterance in said]
     columns = {
-        "game": [e.game for e, _ in said],
-        "episode_id": [e.episode_id for e, _ in said],
-        "position": positions(episode).astype(np.int32),
+        "game": [e.game for e, _, _ in said],
+        "episode_id": [e.episode_id for e, _, _ in said],
+        "position": np.array([position for _, position, _ in said], np.int32),
         "role": roles.tolist(),
         "is_action": np.array([reward is not None for reward in rewards], bool),
         "turn": turn.astype(np.int32),
         "turns": turns.astype(np.int32),
-        "text": [utterance.text for _, utterance in said],
+        "text": [utterance.text for _, _, utterance in said],
         "reward": np.array(rewards, np.float64),
     }
     return pd.DataFrame(columns)
@@ -66,7 +66,7 @@ def check_lengths(episodes: Sequence[Episode], max_chars: int, where: Any) -> No
     Raises AriaError naming the first one.
     """
     for episode in episodes:
-        for position, utterance in enumerate(episode.utterances):
+        for position, utterance in episode.numbered():
             if len(utterance.text) > max_chars:
                 raise AriaError(
                     f"{where}: episode {episode.episode_id}, utterance {position} has "

@@ -31,7 +31,7 @@ def paired_difference(after: np.ndarray, before: np.ndarray) -> dict[str, Any]:
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
     result = mean_interval(difference)
-    return {**result, "pairs": result.pop("count")}
+    return {"pairs": result.pop("count"), **result}
 
 
 def mean_interval(values: np.ndarray) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
 
@@ -44,7 +45,9 @@ def episode_folds(episode: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return dealt[episode]
 
 
-def fit_credit(method: CreditMethod, data: Log, folds: int = 5, seed: int = 0) -> np.ndarray:
+def fit_credit(
+    method: CreditMethod, data: Log, folds: int = Aggregate.folds, seed: int = 0
+) -> np.ndarray:
     """Credit of the very episodes that are fitted, (A,) float64.
 
     A method with `in_sample` reads it from its fit; any other is fitted on the other folds, so
@@ -58,7 +61,9 @@ def fit_credit(method: CreditMethod, data: Log, folds: int = 5, seed: int = 0) -
     return out_of_fold(method, data, folds, seed)
 
 
-def out_of_fold(method: CreditMethod, data: Log, folds: int = 5, seed: int = 0) -> np.ndarray:
+def out_of_fold(
+    method: CreditMethod, data: Log, folds: int = Aggregate.folds, seed: int = 0
+) -> np.ndarray:
     """(A,) float64: the credit of each action by a fit on the other folds' episodes."""
     fold = episode_folds(data.episode, folds, seed)
     if not method.uses_vectors:

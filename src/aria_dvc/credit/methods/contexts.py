@@ -46,7 +46,7 @@ class Contexts:
         return self._levels(data, grow=False)
 
     def _levels(self, data: Log, grow: bool) -> list[Level]:
-        rows, position = data.actions, data.position
+        rows = data.actions
         symbols = _codes(self.labels_, data.labels) + START + 1
         base = len(self.labels_) + 1
         cells = _codes(self.roles_, data.role[rows])
@@ -55,7 +55,7 @@ class Contexts:
         levels: list[Level] = []
         while len(actions) and len(levels) <= self.depth:
             back = len(levels)
-            place = position[rows[actions]] - back
+            place = data.place[rows[actions]] - back
             symbol = np.where(place >= 0, symbols[np.maximum(rows[actions] - back, 0)], START)
             keys = cells * base + symbol
             if grow:

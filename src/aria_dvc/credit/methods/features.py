@@ -37,7 +37,7 @@ VIEWS = ("said", "last", "heard", "own")
 def views_of(data: Log) -> Views:
     """The views of the A actions of `data`."""
     rows = data.actions
-    back = data.position[rows]
+    back = data.place[rows]
     action = np.repeat(np.arange(len(rows)), back)
     starts = np.repeat(np.cumsum(back) - back, back)
     utterance = np.repeat(rows - back, back) + np.arange(len(action)) - starts

@@ -40,11 +40,6 @@ class Run:
     def logs(self) -> dict[str, LogFiles]:
         return {name: files_of(self.params, name) for name in self.params.logs}
 
-    @property
-    def categories(self) -> list[str]:
-        """Those with logs to learn from."""
-        return [name for name in self.params.categories if self.params.logs_of(name)]
-
     @cached_property
     def credit(self) -> dict[str, Any]:
         """Everything that was measured of each log's intentions and credit."""
@@ -60,7 +55,7 @@ class Run:
     @cached_property
     def learning(self) -> dict[str, Any]:
         """What the learning stages measured, per category: reward model, policies by variant."""
-        return {category: self._learned(category) for category in self.categories}
+        return {category: self._learned(category) for category in self.params.categories}
 
     def _learned(self, category: str) -> dict[str, Any]:
         online = {
@@ -119,7 +114,7 @@ def write_plots(run: Run, folder: Path) -> None:
         _log_plots(run, name, files, folder)
         if run.params.report.umap:
             _intention_map(run.params, name, files, pictures)
-    for category in run.categories:
+    for category in run.params.categories:
         _learning_plots(run, category, folder)
     rates = evaluation_rates(run.evaluation)
     write_csv(folder / "evaluation.csv", rates)
