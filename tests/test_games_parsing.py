@@ -333,8 +333,9 @@ def test_large_sums():
     assert bargain("600,000 for me and $400,000 for you", money=10**6) == ("offer", 600_000)
     assert bargain("I take 600k and you take 400 thousand", money=10**6) == ("offer", 600_000)
     assert bargain("60%/40%", money=10**6) == ("offer", 600_000)
+    assert bargain("60/40", money=10**6) == ("offer", 600_000), "a pair of 100 is in percent"
     with pytest.raises(IllegalMove, match="sum to 1,000,000"):
-        bargain("60/40", money=10**6)
+        bargain("60/30", money=10**6)
 
 
 PRICES = [

@@ -16,8 +16,9 @@ from itertools import product
 from typing import Any, Literal
 
 from aria_dvc.errors import AriaError
+from aria_dvc.games.amounts import MAX_DECIMALS
 from aria_dvc.games.base import Config, Failure, IllegalMove, Match, Outcome
-from aria_dvc.games.parsing import MAX_DECIMALS, cut, utterance
+from aria_dvc.games.parsing import cut, utterance
 from aria_dvc.suggestions import did_you_mean
 
 ROLES = ("alice", "bob")
@@ -221,11 +222,13 @@ def _check_number(game: str, key: str, value: Any, low: float, high: float) -> N
 
 
 def number_text(value: Fraction) -> str:
-    """An amount as players write it: 1,500 or 33.25."""
+    """An amount as players write it: 1,500 or 33.25; never three decimals, which are unclear."""
     if value.denominator == 1:
         return f"{value.numerator:,}"
     whole, decimals = divmod(round(value * 10**MAX_DECIMALS), 10**MAX_DECIMALS)
-    return f"{whole:,}.{decimals:0{MAX_DECIMALS}}".rstrip("0")
+    digits = f"{decimals:0{MAX_DECIMALS}}"
+    short = digits.rstrip("0")
+    return f"{whole:,}.{digits if len(short) == 3 else short}"
 
 
 def percent_text(discount: float) -> str:

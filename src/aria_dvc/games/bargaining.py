@@ -48,7 +48,7 @@ class BargainingMatch(AlternatingMatch):
         )
 
     def read(self, text: str, role: str) -> Move:
-        return shares.read(text, role, self.money, self.standing)
+        return shares.read(text, role, self.money, self.offers)
 
     def say(self, move: Move) -> str:
         if move.value is None:
@@ -85,7 +85,8 @@ class BargainingMatch(AlternatingMatch):
             f"You are {name}. You and {rival} divide ${total} by taking turns. {first} "
             f"{self._losses(role)} {end} Each turn, write one short sentence: accept with "
             '"I accept.", or make an offer by naming one share in dollars or percent, such as '
-            f'"I keep X." or "I offer you Y."; the rest goes to the other. Try to gain {aim}.'
+            '"I keep X." or "I offer you Y."; the rest goes to the other. A pair such as 60/40 '
+            f"names Alice's share first. Try to gain {aim}."
         )
 
     def _losses(self, role: str) -> str:

@@ -8,10 +8,12 @@ offer, its amounts and thanks may follow: any other word may take it back.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
+from aria_dvc.games.amounts import positions
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.parsing import Sentence, positions
+from aria_dvc.games.parsing import Sentence
 
 CONDITION = re.compile(
     r"\b(?:if|unless|provided|providing|otherwise|as long as|on condition|assuming|suppose"
@@ -22,8 +24,23 @@ _DOUBT = re.compile(rf"{NEGATION.pattern}|\b(?:doubt|doubts|hardly)\b")
 _SPEECH = re.compile(
     r"\b(?:say|says|said|saying|repeat|repeats|tell|tells|told|write|writes|wrote|type|quotation)\b"
 )
-_RESERVATION = re.compile(r"\b(?:but|however|although|though|only|yet|instead|or|for now)\b")
-_GOES_ON = re.compile(r"(?<!\byou )\b(?:let us|propose|suggest|continue|negotiate)\b")
+_RESERVATION = re.compile(
+    r"\b(?:but|however|although|though|only|yet|instead|or|for now"
+    r"|minus|plus|except|discount|extra|additional)\b"
+)
+_CONCESSION = re.compile(
+    r",? (?:although|though|even though|even if|albeit) (?:it|that|this|your offer|the price) is"
+    r" (?:a (?:bit|little) |slightly |somewhat |much |far |still )*"
+    r"(?:(?:less|more|lower|higher|worse) than (?:what )?i (?:had |have |would have )?"
+    r"(?:wanted|hoped|expected|liked|wished)(?: for| to (?:pay|get|spend|receive))?"
+    r"|not (?:quite |exactly )?(?:what i (?:wanted|hoped for|expected)|ideal|perfect|great))"
+    r"(?=,|$)"
+)
+"""A sigh after an acceptance that asks for nothing and names nothing."""
+_GOES_ON = re.compile(
+    r"(?<!\byou )\b(?:let us (?!do (?:it|this|that)\b|trade\b)|propose|suggest|continue"
+    r"|negotiate)\b"
+)
 _ALTERNATIVE = re.compile(r"\b(?:but|however|although|though|yet|or|rather than)\b")
 
 _LIGHT = "ok|okay|yes|yeah|yep|fine|alright|all right|then|so|and|well"
@@ -39,8 +56,14 @@ _THING = (
     r" (?:offers?|proposal|split|deal|terms|division|price|share|shares|suggestion|counteroffer"
     r"|bid))"
 )
+_RIVALS = ("your", "alice's", "bob's")
+_EARLIER = re.compile(
+    r"\b(?P<whose>your|the|this|that|those|bob's|alice's) (?:\w+ )?(?:first|second|third|nth|original|initial|opening|starting"
+    r"|previous|earlier|prior|former|old|other) (?:\w+ )?(?:offers?|proposal|split|price|bid"
+    r"|counteroffer|suggestion|terms|deal|division|shares?)\b"
+)
 _NAMED = (
-    r"(?:(?= .*<\d+>)(?: (?:<\d+>|[/-]|of|at|for|with|to|on|and|a|the|total|price|share|split"
+    r"(?:(?= .*<\d+>)(?: (?:<\d+>|[/-]|of it|of|at|for|with|to|on|and|a|the|total|price|share|split"
     r"|points|(?:for|to) (?:me|you|alice|bob)|(?:that )?(?:i|you|alice|bob) (?:will )?"
     r"(?:gets?|receives?|takes?|keeps?|have|has)))+)?"
 )
@@ -54,30 +77,65 @@ _ACCEPT = re.compile(
     rf"{_FILLER}(?:i|we) {_READY}(?:accept|agree){_TO_THING}{_NAMED}{_MANNER}{_CLOSING}"
 )
 _SHORT = rf"(?:(?:{_LIGHT}),? |(?:{_PRAISE}), )*"
-_SHORT_ACCEPT = re.compile(
-    rf"{_SHORT}(?:accepted|agreed|done deal|offer accepted"
-    rf"|(?:(?:it|that) is a |(?:you|we) have (?:got )?a )?deal){_CLOSING}"
+_AGREED = (
+    r"(?:accepted|agreed|sold|done deal|offer accepted|we have an agreement|we are agreed|you got a"
+    r" deal|(?:(?:it|that) is a |(?:you|we) have (?:got )?a )?deal)"
 )
+_SHORT_ACCEPT = re.compile(rf"{_SHORT}{_AGREED}{_NAMED}{_CLOSING}")
 """Said of a whole sentence only: "a great deal of money" and "come on, deal" accept nothing."""
-_ONLY_ACCEPT = re.compile(rf"{_SHORT}accept{_CLOSING}")
+_ONLY_ACCEPT = re.compile(rf"{_SHORT}(?:accept|sounds good(?: to me)?){_CLOSING}")
 """Said of the whole text only: after another sentence it may be a plea to the other side."""
+_WILLING = (
+    r"(?:(?:will|can|shall|am (?:happy|glad|willing|ready|prepared|content|okay|ok) to|am going to"
+    r"|gladly|happily|also) )"
+)
+_SUBJECT = (
+    r"(?:it|that|this|(?:your|the|this|that)(?: \w+)? (?:offer|proposal|split|price|terms|deal))"
+)
+_FOR_ME = r"(?: (?:for|by|with|to) me)"
+_CONTENT = r"(?:fine|ok|okay|acceptable|agreeable)"
+_APPROVE = re.compile(
+    rf"{_FILLER}(?:(?:i|we) {_WILLING}+(?:accept|agree (?:to|with)|live with|work with|go with"
+    rf"|go along with) {_THING}"
+    rf"|(?:i|we) (?!can\b){_WILLING}+take {_THING}"
+    rf"|(?:{_SUBJECT} )?works{_FOR_ME}|(?:{_SUBJECT} is )?(?:fine|ok|okay) (?:by|with) me"
+    rf"|{_SUBJECT} (?:works|is {_CONTENT}{_FOR_ME}?)"
+    rf"|i am (?:fine|ok|okay|good|happy|content|satisfied|comfortable) with {_THING}"
+    r"|i will (?:buy|sell|take) it (?:for|at) (?:your|that|this|the) price)(?: too)?"
+    rf"{_MANNER}{_CLOSING}"
+)
+"""Acceptances without the word: "I'll take it", "that works for me"."""
+_TRADE = re.compile(rf"{_SHORT}i will (?:buy|sell) it{_CLOSING}")
+"""An acceptance where no amount is named at all."""
+TAKES_STANDING = re.compile(
+    r"\btake (?:(?:it )?(?:for|at)|the|your|that) <\d+>|<\d+>(?: for me)? (?:it is|works)\b"
+    r"|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
+)
+"""An amount taken as if it had been offered: an acceptance where it is that of the offer."""
 _REFUSAL = r"(?:(?:can|could|do|will|would|must|am) not (?:\w+ )?(?:accept|agree|take))"
 _REJECT = re.compile(
     rf"{_FILLER}(?:(?:i|we) {_READY}(?:reject|decline|refuse|turn down|{_REFUSAL}){_TO_THING}"
     r"(?: (?:of|at|for|with|and|as|because|since|now|right away|gladly|happily|alice|bob)\b.*"
     r"| <\d+>.*)?"
     r"|no|no way|no deal|no thanks|no thank you|rejected|reject|offer rejected"
-    r"|(?:it|that|this|your (?:offer|proposal|price)) is (?:not acceptable|unacceptable))"
+    r"|(?:it|that|this|your (?:offer|proposal|price)) is (?:not acceptable|unacceptable)"
+    rf"|{_SUBJECT} does not work{_FOR_ME}?)"
     rf"{_CLOSING}"
 )
 _REJECTING = re.compile(r"\b(?:reject|rejected|decline|refuse|turn down|no deal|unacceptable)\b")
 _WOULD_ACCEPT = re.compile(r"\b(?:i|we)\b.*\b(?:accept|agree|acceptable)\b")
 _JOHN = re.compile(r"\b(?:john|outside)\b")
-_LEAVING = rf"(?:i|we) (?:{_READY}|prefer to |choose to |decide to |would rather )"
+_LEAVING = (
+    rf"(?:i|we) (?:{_READY}|prefer to |choose to |decide to |(?:have )?decided to |would rather )"
+)
 _OUTSIDE = re.compile(
     rf"{_FILLER}(?:{_LEAVING}(?:deal|trade|go|sell|buy|do business)"
     r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
     rf"|{_LEAVING}(?:take|choose|use|pick) (?:the |my )?(?:outside option|john's (?:deal|offer))"
+    r"|(?:i|we) am (?:going|dealing|trading|selling|buying)"
+    r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
+    r"|(?:i|we) am (?:taking|choosing|using) (?:the |my )?outside option"
+    rf"|{_LEAVING}(?:choose|pick|prefer) john(?:'s (?:deal|offer|price))?"
     r"|deal with john|outside option)(?: (?:then|now|instead|again))*"
 )
 
@@ -88,6 +146,8 @@ class Decisions:
 
     conditional: it talks about accepting without doing it.
     hinted: words like "agreed" stand where they decide nothing, beside an offer perhaps.
+    agrees: a plain "deal" or "agreed" among them, with no reservation: "Deal, I take the 40."
+    earlier: whose earlier offer is accepted ("your first offer"): "your", "the", ...; or "".
     amounts: positions of those named in the acceptance itself.
     """
 
@@ -96,6 +156,8 @@ class Decisions:
     outside: bool = False
     conditional: bool = False
     hinted: bool = False
+    agrees: bool = False
+    earlier: str = ""
     amounts: tuple[int, ...] = ()
 
 
@@ -106,16 +168,20 @@ def decisions(parts: list[Sentence]) -> Decisions:
         IllegalMove: an acceptance with a condition, a reservation, a rejection, a proposal or a
             spelled-out number beside it.
     """
-    found = [_decided(sentence, alone=len(parts) == 1) for sentence in parts]
+    parts = [replace(part, text=_CONCESSION.sub("", part.text)) for part in parts]
+    text = " . ".join(sentence.text for sentence in parts)
+    found = [_decided(sentence, text) for sentence in parts]
+    free = not (CONDITION.search(text) or _RESERVATION.search(text) or _REJECTING.search(text))
     total = Decisions(
         accept=any(one.accept for one in found),
         reject=any(one.reject for one in found),
         outside=any(one.outside for one in found),
         conditional=any(one.conditional for one in found),
         hinted=any(one.hinted for one in found),
+        agrees=free and any(one.agrees for one in found),
+        earlier=next((one.earlier for one in found if one.earlier), ""),
         amounts=tuple(amount for one in found for amount in one.amounts),
     )
-    text = " . ".join(sentence.text for sentence in parts)
     if total.accept and (_REJECTING.search(text) or total.reject):
         raise IllegalMove("contradiction", "Either accept or reject, not both.")
     if total.accept and (total.conditional or CONDITION.search(text) or _RESERVATION.search(text)):
@@ -125,20 +191,54 @@ def decisions(parts: list[Sentence]) -> Decisions:
     return total
 
 
-def _decided(sentence: Sentence, alone: bool) -> Decisions:
-    """What one sentence decides; `alone` when it is the whole text."""
+def check_earlier(whose: str, made: int) -> None:
+    """Whether an earlier offer, `whose` "your" or "the", may be accepted after `made` offers.
+
+    Raises:
+        IllegalMove: it is not the standing one.
+    """
+    if whose and made > (2 if whose in _RIVALS else 1):
+        hint = 'Only the last offer stands: say "I accept." to take it, or make another.'
+        raise IllegalMove("earlier_offer", hint)
+
+
+def takes_standing(
+    decided: Decisions, marked: str, offered: set[Fraction], standing: Fraction | None
+) -> bool:
+    """Whether what looks like an offer repeats the standing one in words of agreement.
+
+    Raises:
+        IllegalMove: words of agreement with another offer.
+    """
+    if not offered:
+        return False
+    same = offered == {standing} and not (decided.reject or decided.outside)
+    if same and (decided.agrees or TAKES_STANDING.search(marked)):
+        return not _RESERVATION.search(marked)
+    if decided.hinted or decided.agrees:
+        raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
+    return False
+
+
+def _decided(sentence: Sentence, text: str) -> Decisions:
+    """What one sentence of `text` decides."""
     if sentence.question:
         return Decisions()
-    if _SHORT_ACCEPT.fullmatch(sentence.text) or (alone and _ONLY_ACCEPT.fullmatch(sentence.text)):
-        return Decisions(accept=True)
-    accept = reject = outside = conditional = hinted = False
+    alone = sentence.text == text and _ONLY_ACCEPT.fullmatch(text)
+    trades = "<" not in text and _TRADE.fullmatch(sentence.text)
+    if _SHORT_ACCEPT.fullmatch(sentence.text) or alone or trades:
+        return Decisions(accept=True, amounts=tuple(positions(sentence.text)))
+    accept = reject = outside = conditional = hinted = agrees = False
+    earlier = ""
     amounts: list[int] = []
     quoted = bool(_SPEECH.search(sentence.text))
     sure = not quoted and not CONDITION.search(sentence.text)
     doubted = quoted or bool(_DOUBT.search(sentence.text))
     for segment in sentence.segments:
-        if _ACCEPT.fullmatch(segment) and not doubted:
+        if (_ACCEPT.fullmatch(segment) or _APPROVE.fullmatch(segment)) and not doubted:
             accept = True
+            past = _EARLIER.search(segment)
+            earlier = past["whose"] if past else earlier
             outside |= bool(_JOHN.search(segment))
             amounts += positions(segment)
         elif _REJECT.fullmatch(segment) and sure:
@@ -148,8 +248,9 @@ def _decided(sentence: Sentence, alone: bool) -> Decisions:
         else:
             conditional |= bool(_WOULD_ACCEPT.search(segment))
             hinted |= bool(re.search(r"\b(?:agreed|accepted)\b", segment))
+            agrees |= not doubted and bool(_SHORT_ACCEPT.fullmatch(segment))
             hinted |= sure and bool(_I_ACCEPT.search(segment))
-    return Decisions(accept, reject, outside, conditional, hinted, tuple(amounts))
+    return Decisions(accept, reject, outside, conditional, hinted, agrees, earlier, tuple(amounts))
 
 
 # --- whose amounts count as an offer --------------------------------------------------------------
@@ -166,7 +267,8 @@ _UNCLEAR = re.compile(
     r"\b(?:at least|at most|more than|less than|minimum|maximum|around|about|roughly"
     r"|approximately|between|up to|or more|or less|over|under|below|above|nearly|almost"
     r"|not|never|no|neither|nor|without|why|unfair|unacceptable|unreasonable|ridiculous|absurd"
-    r"|insult|insulting|wrong|greedy|hate|dislike|too (?:low|high|little|much|small|few))\b"
+    r"|insult|insulting|wrong|greedy|hate|dislike|hesitant|reluctant|unwilling|afraid|hesitate"
+    r"|too (?:low|high|little|much|small|few|steep|expensive))\b"
 )
 SPELLED = re.compile(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty"
@@ -177,20 +279,22 @@ SPELLED = re.compile(
 _COUNTED = re.compile(
     r"<\d+>(?! ?(?:$|[-,.:)(/$€£]|(?:for|to|of|out of|from|with|and|or|as|since|is|it|will|would"
     r"|goes|going|while|leaving|giving|please|then|now|too|only|instead|final|flat|(?:in )?total"
-    r"|points|alice|bob|i|you|me|my|mine|your|yours)\b))"
+    r"|on (?:my|your) side|in (?:my|your|alice's|bob's) favou?r|each|apiece|split"
+    r"|division|works|sounds|seems|looks|because|so|but|though|thanks|points|alice|bob|i|you|me|my|mine|your|yours)\b))"
 )
 """An amount with a noun or a sum after it, "5 minutes" or "30 + 30": perhaps no money."""
 _PROPOSES = re.compile(r"\b(?:propose|offer|suggest)\b")
 
 
-def doubt(sentence: Sentence, segment: str) -> str | None:
+def doubt(sentence: Sentence, segment: str, bare: bool = False) -> str | None:
     """Why the amounts in a segment are not offered, as the kind of an `IllegalMove`; None if none.
 
     Bounds, negations, complaints, counts of other things and questions ("60 for you?") make an
-    offer unclear; a condition anywhere in the sentence makes it conditional.
+    offer unclear; a condition anywhere in the sentence makes it conditional. A `bare` offer is
+    nothing but its amounts and may be asked: "120?".
     """
     if CONDITION.search(sentence.text):
         return "conditional"
-    asked = sentence.question and not _PROPOSES.search(segment)
+    asked = sentence.question and not bare and not _PROPOSES.search(segment)
     unclear = asked or _UNCLEAR.search(segment) or _COUNTED.search(segment)
     return "unclear_offer" if unclear else None

@@ -55,7 +55,7 @@ class NegotiationMatch(AlternatingMatch):
         return 'Say for example "I offer $P." with your price for P.'
 
     def read(self, text: str, role: str) -> Move:
-        return prices.read(text, self.highest_price, self.standing)
+        return prices.read(text, role, self.scale, self.highest_price, self.offers)
 
     def say(self, move: Move) -> str:
         if move.value is None:

@@ -1,7 +1,7 @@
 """Free text to typed moves, strictly: what is unclear is refused with a hint, never guessed.
 
-Shared by the games: cleaning, the search for forged turns, amounts, JSON moves and decisions. A
-game adds how it reads an offer. Only the cleaned text counts, and it is what the other side sees.
+Shared by the games: cleaning, the search for forged turns, plain form and JSON moves. A game adds
+how it reads an offer. Only the cleaned text counts, and it is what the other side sees.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
+from aria_dvc.games.amounts import exact_number
 from aria_dvc.games.base import IllegalMove
 
 MAX_RAW_CHARS = 4_000
 """Longer texts are cut here before anything looks at them."""
 MAX_CHARS = 1_000
 """A longer utterance is refused: a cut could turn a condition into an acceptance."""
-MAX_DIGITS = 15
-MAX_DECIMALS = 4
 
 _SPECIAL = re.compile(
     r"<\|[^<>|]{0,60}\|>|<[｜|][^<>]{0,60}[｜|]>|</?s>|<<?/?sys>?>|\[/?inst\]"
@@ -99,6 +97,12 @@ _PLAIN = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"[’‘`´]", "'"),
+        (r"\bu\b", "you"),
+        (r"\bhow bout\b", "how about"),
+        (r"\bim\b", "i am"),
+        (r"\bits(?= (?:a|fine|ok|okay)\b)", "it is"),
+        (r"\bill(?= (?:keep|take|give|offer|pay|accept|do|go|buy|sell)\b)", "i will"),
+        (r"\b(do|does|ca|wo|could|would|is|are)nt\b", r"\1n't"),
         (r"[“”«»]", '"'),
         (r"[*_#<>]", " "),
         (r'^\s*"([^"]*)"\s*$', r"\1"),
@@ -111,6 +115,7 @@ _PLAIN = [
         (r"'d\b", " would"),
         (r"'ll\b", " will"),
         (r"'ve\b", " have"),
+        (r"'re\b", " are"),
         (r"\blet's\b", "let us"),
         (r"\b(it|that|what|how)'s\b", r"\1 is"),
         (r"\b(?:how|what) about\b", "i propose"),
@@ -155,80 +160,6 @@ def sentences(plain_text: str) -> list[Sentence]:
         if body:
             found.append(Sentence(body, raw.rstrip().endswith("?")))
     return found
-
-
-# --- amounts ----------------------------------------------------------------------------------
-
-_NUMBER = re.compile(
-    r"(?P<sign>(?:(?<=\s)|^)[-−])?(?:[$€£]\s?(?P<minus>[-−])?)?"
-    r"(?<![\w.])(?P<body>[0-9][0-9.,]*[0-9]|[0-9])(?P<tail>[a-z0-9]*)"
-    r"(?P<unit> ?(?:%|percent\b|per cent\b|thousand\b|million\b))?(?P<word> ?(?:dollars?|usd|\$))?"
-)
-_BODY = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
-_ROUNDS = re.compile(r"\brounds? (?:number )?[0-9]+\b|\b[0-9]+ (?:more )?(?:rounds?|turns?)\b")
-_SCALE = {"k": 1000, "m": 1_000_000, "thousand": 1000, "million": 1_000_000}
-
-
-@dataclass(frozen=True)
-class Amount:
-    """A number in a text; `percent` means `value` is in hundredths of the whole."""
-
-    value: Fraction
-    percent: bool = False
-
-    def of(self, whole: Fraction) -> Fraction:
-        return self.value * whole / 100 if self.percent else self.value
-
-
-def mark_amounts(plain_text: str) -> tuple[str, list[Amount]]:
-    """Replace every amount by `<i>`, the position in the returned list.
-
-    Numbers of rounds and ordinals (2nd) are words, not amounts.
-
-    Raises:
-        IllegalMove: a number is negative, too long or not a number in plain digits.
-    """
-    if any(char.isnumeric() and not char.isascii() for char in plain_text):
-        raise IllegalMove("absurd_number", "Write amounts in plain digits, such as 1,500.")
-    amounts: list[Amount] = []
-
-    def mark(match: re.Match[str]) -> str:
-        if match["tail"] in ("st", "nd", "rd", "th"):
-            return " nth "
-        amounts.append(_amount(match))
-        return f" <{len(amounts) - 1}> "
-
-    text = _NUMBER.sub(mark, _ROUNDS.sub(" rounds ", plain_text))
-    return " ".join(text.split()), amounts
-
-
-def positions(segment: str) -> list[int]:
-    """The positions of the amounts marked in a segment."""
-    return [int(number) for number in re.findall(r"<(\d+)>", segment)]
-
-
-def _amount(match: re.Match[str]) -> Amount:
-    if match["sign"] or match["minus"]:
-        raise IllegalMove("negative_amount", "Amounts must not be negative.")
-    unit = (match["unit"] or "").strip()
-    if match["tail"] not in ("", "k", "m") or not _BODY.fullmatch(match["body"]):
-        raise IllegalMove("absurd_number", "Write amounts in plain digits, such as 1,500.")
-    value = exact_number(match["body"].replace(",", ""))
-    value *= _SCALE.get(match["tail"], 1) * _SCALE.get(unit, 1)
-    return Amount(value, percent=unit in ("%", "percent", "per cent"))
-
-
-def exact_number(digits: str) -> Fraction:
-    """Plain digits with an optional decimal part as an exact number.
-
-    Raises:
-        IllegalMove: too many digits, an exponent, a sign, nan or infinity.
-    """
-    whole, _, decimals = digits.partition(".")
-    plain_digits = re.fullmatch(r"[0-9]+(\.[0-9]+)?", digits)
-    if not plain_digits or len(whole) > MAX_DIGITS or len(decimals.rstrip("0")) > MAX_DECIMALS:
-        raise IllegalMove("absurd_number", "Write amounts in plain digits, such as 1,500.")
-    return Fraction(digits)
 
 
 # --- JSON moves -------------------------------------------------------------------------------

@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from aria_dvc.games import parsing
 from aria_dvc.games.alternating import ROLES, Move, number_text, other
+from aria_dvc.games.amounts import MAX_DECIMALS, Amount, mark_amounts, positions
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.decisions import REFERENCE, SPELLED, Decisions, decisions, doubt
-from aria_dvc.games.parsing import MAX_DECIMALS, Amount, Sentence
+from aria_dvc.games.colloquial import plainer
+from aria_dvc.games.decisions import (
+    REFERENCE,
+    SPELLED,
+    Decisions,
+    check_earlier,
+    decisions,
+    doubt,
+    takes_standing,
+)
+from aria_dvc.games.parsing import Sentence
 
 _SELF = {"i", "me", "my", "mine", "myself"}
 _AMOUNT = r"<(?P<amount>\d+)>"
 _SMALL_WORDS = r"(?: (?:a|an|the|of|only|just|exactly|share|sum|amount|total|with|all|full))*"
-_LEADS = r"(?: (?:will|would|shall|should|can|to|just|then|also|like|want))*"
+_LEADS = (
+    r"(?: (?:will|would|shall|should|can|to|just|then|also|like|want|rather|prefer|need|have"
+    r"|am (?:willing|happy|ready|prepared|going)))*"
+)
+_WISHES = (
+    r"(?:want|need|deserve|demand|prefer|(?:ask|am asking|go|settle) for|would (?:like|be (?:happy"
+    r"|fine|content|good) with)|am (?:happy|fine|ok|okay|content|good) with)"
+)
 _BINDINGS = [
     re.compile(pattern)
     for pattern in (
-        rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:gets?|receives?|takes?|keeps?|has|have|gains?)"
-        rf"{_SMALL_WORDS} {_AMOUNT}",
+        rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:gets?|receives?|takes?|keeps?|has|have|gains?"
+        rf"|(?:go|come) (?:up |down )?to){_SMALL_WORDS} {_AMOUNT}",
+        rf"\b(?P<who>i)(?: (?:will|would|can|just|also|still))* {_WISHES}{_SMALL_WORDS} {_AMOUNT}",
+        rf"\blet (?P<who>me) (?:have|keep|take|get){_SMALL_WORDS} {_AMOUNT}",
+        r"\b(?:reduce|lower|raise|increase|drop|cut|change|bring) (?P<who>my) (?:demand|share|part"
+        rf"|request)(?: down| up)? to {_AMOUNT}",
+        rf"^{_AMOUNT} (?P<who>me|you|alice|bob)$",
         r"\b(?:give|gives|giving|offer|offers|offering|leave|leaves|leaving|pay|hand)"
         rf" (?P<who>alice|bob|me|you){_SMALL_WORDS} {_AMOUNT}",
         rf"{_AMOUNT} (?:for|to|goes to|go to|going to) (?P<who>alice|bob|me|you|myself|yourself)\b",
-        rf"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?{_AMOUNT}",
+        r"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?"
+        rf"{_AMOUNT}",
         rf"\b(?P<who>alice|bob|my|your|mine|yours)(?:'s)?(?: (?:share|part|gain))?"
         rf" ?(?:[:=]|is|would be|will be) ?{_AMOUNT}",
     )
@@ -33,28 +57,53 @@ _BINDINGS = [
 _RATIO = re.compile(r"<(?P<alice>\d+)> ?(?:/|-|:|to) ?<(?P<bob>\d+)>")
 _RATIO_CUE = re.compile(
     r"\b(?:propose|offer|suggest|counteroffer|counter|split|divide|take|let us|do|go|make|accept"
-    r"|agree|settle)\b"
+    r"|agree|settle|would be|is fair|my|want|prefer|like)\b"
 )
 _BARE_RATIO = re.compile(
-    rf"(?:(?:ok|so|well|then|no|my|final|at|now|just) )*{_RATIO.pattern}"
-    r"(?: (?:then|please|final|now|it is))*"
+    rf"(?:(?:ok|so|well|then|no|my|final|at|now|just|a|an) )*{_RATIO.pattern}"
+    r"(?: (?:then|please|final|now|it is|split|division|deal))*"
 )
-_RATIO_OF_WHOM = re.compile(r"\b(?:between|favou?r|respectively)\b|> for (?:me|you|alice|bob)\b")
+_RATIO_OF_WHOM = re.compile(r"\b(?:between|respectively)\b|> for (?:me|you|alice|bob)\b")
+_IN_FAVOUR = re.compile(r"\bin (?P<who>my|your|alice's|bob's) favou?r\b")
+_EACH = [
+    re.compile(pattern)
+    for pattern in (
+        r"\b(?:(?:we|you and i) (?:(?:should|will|can|would|could) )*(?:both |each )?"
+        r"(?:get|take|have|keep|receive)|(?:both|each) of us (?:gets?|takes?|has|have|keeps?"
+        rf"|receives?)|each gets?){_SMALL_WORDS} {_AMOUNT}",
+        rf"{_AMOUNT} (?:for )?(?:each|apiece)(?! (?!of us\b|then\b|please\b|is\b|and\b)\w)",
+    )
+]
+"""Both get the same."""
+_HALF = re.compile(
+    r"(?<!\ba )(?<!\bin )(?<!\bhalf and )\bhalf\b(?! (?:a|an|of|the|my|your|and half|hour|price)\b)"
+)
 _OF_THE_WHOLE = re.compile(r"> (?:out )?of (?:the )?(?:total |whole )?<(\d+)>")
-_EQUAL = re.compile(
-    r"\b(?:propose|offer|suggest|let us)\b.*(?:\b(?:equally|evenly|in half|down the middle)\b"
-    r"|\b(?:equal|even|fair|fifty[ -]fifty) (?:split|division|shares)\b|\bfifty[ -]fifty\b"
-    r"|\bhalf (?:each|for each|and half)\b)"
+_EVEN = (
+    r"(?:(?:equally|evenly|in half|down the middle|halves)\b"
+    r"|(?:equal|even|fair|fifty[ -]fifty) (?:split|division|shares)\b|fifty[ -]fifty\b"
+    r"|half (?:each|for each|and half)\b)"
 )
+_EQUAL = re.compile(
+    rf"\b(?:propose|offer|suggest|let us)\b.*\b{_EVEN}"
+    rf"|(?:(?:ok|so|well|then|no|just|an?|(?:we )?(?:split|divide|share|cut) (?:it|the money))"
+    rf" )*{_EVEN}(?: (?:then|please))?$"
+)
+"""Said with a word of proposal, or the whole of what is said."""
+_FAIR = re.compile(r"\bfair (?:split|division|shares)\b")
+WHOLE = 100
+"""A pair with this sum is in percent."""
 _KEYS = ("alice_gain", "bob_gain", "message", "decision")
 
 
-def read(text: str, role: str, money: Fraction, standing: Fraction | None) -> Move:
+def read(text: str, role: str, money: Fraction, made: Sequence[Fraction]) -> Move:
     """The move that a cleaned utterance by `role` states; "X/Y" means Alice X, Bob Y.
+
+    A pair that sums to 100 is in percent, whatever the sum.
 
     Args:
         money: what is divided.
-        standing: Alice's gain in the offer on the table.
+        made: Alice's gains in the offers so far; the last one stands.
 
     Raises:
         IllegalMove: it states no move, more than one, or gains that do not sum to `money`.
@@ -62,15 +111,18 @@ def read(text: str, role: str, money: Fraction, standing: Fraction | None) -> Mo
     fields = parsing.json_move(text, _KEYS)
     if fields is not None:
         return _read_json(fields, money)
-    marked, amounts = parsing.mark_amounts(parsing.plain(text))
+    standing = made[-1] if made else None
+    marked, amounts = mark_amounts(_HALF.sub("50%", parsing.plain(text)), money)
+    marked = plainer(marked)
     parts = parsing.sentences(marked)
     decided = decisions(parts)
     said = _Said(role, amounts, money)
     offers, doubts = said.offers(parts)
     if decided.accept:
+        check_earlier(decided.earlier, len(made))
         return said.acceptance(parts, decided, standing)
-    if offers and decided.hinted:
-        raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
+    if not doubts and takes_standing(decided, marked, offers, standing):
+        return Move("accept")
     if offers and SPELLED.search(marked):
         raise IllegalMove("unclear_offer", "Write all amounts in digits.")
     if offers:
@@ -134,7 +186,7 @@ class _Said:
         for sentence in parts:
             for segment in sentence.segments:
                 gains = set() if REFERENCE.search(segment) else self.gains(segment)
-                kind = doubt(sentence, segment) if gains else None
+                kind = self.doubt(sentence, segment) if gains else None
                 if kind:
                     doubts.add(kind)
                     doubted |= gains
@@ -145,6 +197,13 @@ class _Said:
         if offered & doubted:
             raise IllegalMove("unclear_offer", "State one exact offer in plain words.")
         return offered, doubts
+
+    def doubt(self, sentence: Sentence, segment: str) -> str | None:
+        """Why a segment offers nothing; "60/40?" and "half each?" may be asked."""
+        if _ratios(segment) and _RATIO_OF_WHOM.search(sentence.text):
+            return "unclear_offer"
+        bare = bool(_BARE_RATIO.fullmatch(sentence.text) or _EQUAL.fullmatch(sentence.text))
+        return doubt(sentence, segment, bare or any(p.fullmatch(sentence.text) for p in _EACH))
 
     def acceptance(
         self, parts: list[Sentence], decided: Decisions, standing: Fraction | None
@@ -170,7 +229,7 @@ class _Said:
         for who, i in _bound(segment, self.role):
             value = self.amounts[i].of(self.money)
             gains.add(value if who == "alice" else self.money - value)
-        if _EQUAL.search(segment):
+        if _EQUAL.search(segment) and not (gains and _FAIR.search(segment)):
             gains.add(self.money / 2)
         return gains
 
@@ -178,9 +237,13 @@ class _Said:
         if _RATIO_OF_WHOM.search(segment):
             raise IllegalMove("unclear_offer", "Say what Alice gets and what Bob gets.")
         sides = [self.amounts[int(match[role])] for role in ROLES]
-        percent = any(side.percent for side in sides)
+        percent = any(side.percent for side in sides) or sum(side.value for side in sides) == WHOLE
         alice, bob = (Amount(side.value, percent).of(self.money) for side in sides)
         _check_sum(alice, bob, self.money)
+        favoured = _IN_FAVOUR.search(segment)
+        if favoured:
+            who = _whose(favoured["who"], self.role)
+            return max(alice, bob) if who == "alice" else min(alice, bob)
         return alice
 
     def _loose(self, segment: str) -> set[int]:
@@ -189,12 +252,14 @@ class _Said:
         said |= {int(match[role]) for match in _ratios(segment) for role in ROLES}
         wholes = map(int, _OF_THE_WHOLE.findall(segment))
         said |= {i for i in wholes if self.amounts[i].of(self.money) == self.money}
-        return set(parsing.positions(segment)) - said
+        return set(positions(segment)) - said
 
     def _refuse_loose_amounts(self, segment: str, gains: set[Fraction]) -> None:
         """An amount beside an offer that is neither gain nor the whole makes the offer unclear."""
         known = gains | {self.money - gain for gain in gains} | {self.money}
-        values = {self.amounts[i].of(self.money) for i in parsing.positions(segment)}
+        pairs = {int(match[role]) for match in _ratios(segment) for role in ROLES}
+        loose = set(positions(segment)) - pairs
+        values = {self.amounts[i].of(self.money) for i in loose}
         if gains and not values <= known:
             hint = "Say what Alice gets and what Bob gets, nothing more."
             raise IllegalMove("unclear_offer", hint)
@@ -203,7 +268,7 @@ class _Said:
         """Two gains stated together must sum to the money: tells a wrong sum from two offers."""
         gains: dict[str, set[Fraction]] = {role: set() for role in ROLES}
         for segment in sentence.segments:
-            if not REFERENCE.search(segment) and doubt(sentence, segment) is None:
+            if not REFERENCE.search(segment) and self.doubt(sentence, segment) is None:
                 for who, i in _bound(segment, self.role):
                     gains[who].add(self.amounts[i].of(self.money))
         if len(gains["alice"]) == len(gains["bob"]) == 1:
@@ -220,8 +285,15 @@ def _bound(segment: str, speaker: str) -> list[tuple[str, int]]:
     """(role, position) for every amount that is said to be somebody's gain."""
     found = []
     for match in (match for pattern in _BINDINGS for match in pattern.finditer(segment)):
-        who = match["who"]
-        if who not in ROLES:
-            who = speaker if who in _SELF else other(speaker)
-        found.append((who, int(match["amount"])))
+        found.append((_whose(match["who"], speaker), int(match["amount"])))
+    for match in (match for pattern in _EACH for match in pattern.finditer(segment)):
+        found += [(role, int(match["amount"])) for role in ROLES]
     return found
+
+
+def _whose(who: str, speaker: str) -> str:
+    """The role that a name or pronoun means."""
+    who = who.removesuffix("'s")
+    if who in ROLES:
+        return who
+    return speaker if who in _SELF else other(speaker)

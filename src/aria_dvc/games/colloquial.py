@@ -1,0 +1,58 @@
+"""Everyday ways to put an offer, rewritten as the plain ones that the games read.
+
+Works on plain text with marked amounts (`<0>`). A rewrite needs its amount in the same sentence,
+so that "would you be willing to wait?" stays what it is, and it keeps every negation, condition
+and bound for the later checks.
+"""
+
+from __future__ import annotations
+
+import re
+
+_AHEAD = r"(?=[^.?!]*<\d+>)"
+_WILLING = (
+    r"(?:be (?:willing|able|ready|open|prepared|happy|ok|okay|fine) (?:to|with) |consider |maybe "
+    r"|perhaps |possibly |please |kindly )*"
+)
+_DOING = (
+    r"(?:accept|take|do|go|come|drop|sell|buy|pay|settle|agree|raise|lower|reduce|give|let"
+    r"|accepting|taking|doing|going|coming|selling|buying|paying|settling|dropping|lowering)\b"
+)
+_FOR_ONE = r"<\d+> (?:for|to) (?:me|you|alice|bob)"
+_REWRITES = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (rf"\b(?:what if|i was thinking(?: of| about)?) {_AHEAD}", "i propose "),
+        (r"\b(go|come|stretch|move) up to (?=<\d+>)", r"\1 to "),
+        (rf"^({_FOR_ONE}) (?={_FOR_ONE}\W*$)", r"\1, "),
+        (r"(^|[.!,] )take (?=<\d+>)", r"\1you take "),
+        (
+            rf"\b(?:would|could|can|will) you {_WILLING}(?:accept|accepting|agree to) {_AHEAD}",
+            "i propose you take ",
+        ),
+        (rf"\b(?:would|could|can|will) you {_WILLING}(?={_DOING}){_AHEAD}", "i propose you "),
+        (r"\bwould you consider (?=<\d+>)", "i propose "),
+        (
+            r"\b(?:can|could|shall|should|may) we (?:please |maybe |perhaps |just )*"
+            rf"(?:agree (?:on|to)|settle (?:on|at|for)|say|do|go with|make it|meet at) {_AHEAD}",
+            "i propose ",
+        ),
+        (rf"\bwhy (?:not|do not we) (?:just )?(?=split|divide|go|do|share){_AHEAD}", "i propose "),
+        (r"\bwhy (?:not|do not we) (?:just )?(?=split|divide|share)", "i propose to "),
+        (r"\bhow (?:does|would|do) (<\d+>) sound\b", r"i propose \1"),
+        (r"\blet us (?:just )?(?:say|agree (?:on|to)) (?=[^.?!]{0,20}<\d+>)", "i propose "),
+        (r"\bof the (?:whole )?(?:hundred|million|thousand)(?: dollars)?\b", "of the total"),
+        (
+            r"(<\d+>[^.?!]*?)(?:,? (?:ok|okay)|, (?:deal|what do you say|sounds? (?:good|fair)"
+            r"|fair|all right|alright|agreed))\?",
+            r"\1.",
+        ),
+    )
+]
+
+
+def plainer(marked: str) -> str:
+    """`marked` with everyday phrases for an offer replaced by "i propose ..."."""
+    for pattern, replacement in _REWRITES:
+        marked = pattern.sub(replacement, marked)
+    return marked
