@@ -16,7 +16,7 @@ _WILLING = (
 )
 _DOING = (
     r"(?:accept|take|do|go|come|drop|sell|buy|pay|settle|agree|raise|lower|reduce|give|let"
-    r"|accepting|taking|doing|going|coming|selling|buying|paying|settling|dropping|lowering)\b"
+    r"|meet|accepting|taking|doing|going|coming|selling|buying|paying|settling|dropping|lowering)\b"
 )
 _FOR_ONE = r"<\d+> (?:for|to) (?:me|you|alice|bob)"
 _REWRITES = [
@@ -39,6 +39,13 @@ _REWRITES = [
         ),
         (rf"\bwhy (?:not|do not we) (?:just )?(?=split|divide|go|do|share){_AHEAD}", "i propose "),
         (r"\bwhy (?:not|do not we) (?:just )?(?=split|divide|share)", "i propose to "),
+        (r"\bas (?:low|high|far) as (?=<\d+>)", "to "),
+        (
+            r"\b(?:would|does) (<\d+>) (?:work|do|suit you)(?: for you)?\?",
+            r"i propose \1?",
+        ),
+        (r"\bis (<\d+>) (?:ok|okay|fine|good|acceptable) (?:for|with|to) you\?", r"i propose \1?"),
+        (r"\b(?:can|could|shall|should) we (?=(?:split|divide|share)\b)", "i propose to "),
         (r"\bhow (?:does|would|do) (<\d+>) sound\b", r"i propose \1"),
         (r"\blet us (?:just )?(?:say|agree (?:on|to)) (?=[^.?!]{0,20}<\d+>)", "i propose "),
         (r"\bof the (?:whole )?(?:hundred|million|thousand)(?: dollars)?\b", "of the total"),

@@ -38,8 +38,8 @@ _CONCESSION = re.compile(
 )
 """A sigh after an acceptance that asks for nothing and names nothing."""
 _GOES_ON = re.compile(
-    r"(?<!\byou )\b(?:let us (?!do (?:it|this|that)\b|trade\b)|propose|suggest|continue"
-    r"|negotiate)\b"
+    r"(?<!\byou )\b(?:let us (?!(?:do|close|finish) (?:it|this|that)\b|trade\b|shake\b)"
+    r"|propose|suggest|continue|negotiate)\b"
 )
 _ALTERNATIVE = re.compile(r"\b(?:but|however|although|though|yet|or|rather than)\b")
 
@@ -49,7 +49,7 @@ _FILLER = rf"(?:(?:{_LIGHT}|{_PRAISE}|alice|bob|hello|hi) )*"
 _CLOSING = r"(?:,? (?:alice|bob|then|thanks|thank you))*"
 _READY = (
     r"(?:(?:hereby|gladly|happily|will|do|now|must|have to|shall|am (?:happy|glad|pleased) to"
-    r"|therefore|also|to|am going to) )*"
+    r"|therefore|also|respectfully|politely|to|am going to) )*"
 )
 _THING = (
     r"(?:it|this|that|these|those|(?:your|the|this|that|these|those|bob's|alice's)(?: \w+){0,2}"
@@ -58,8 +58,8 @@ _THING = (
 )
 _RIVALS = ("your", "alice's", "bob's")
 _EARLIER = re.compile(
-    r"\b(?P<whose>your|the|this|that|those|bob's|alice's) (?:\w+ )?(?:first|second|third|nth|original|initial|opening|starting"
-    r"|previous|earlier|prior|former|old|other) (?:\w+ )?(?:offers?|proposal|split|price|bid"
+    r"\b(?P<whose>your|the|this|that|those|bob's|alice's) (?:\w+ )?"
+    r"(?:first|second|third|nth|original|initial|opening|starting|previous|earlier|prior|former|old|other) (?:\w+ )?(?:offers?|proposal|split|price|bid"
     r"|counteroffer|suggestion|terms|deal|division|shares?)\b"
 )
 _NAMED = (
@@ -117,9 +117,10 @@ _REJECT = re.compile(
     rf"{_FILLER}(?:(?:i|we) {_READY}(?:reject|decline|refuse|turn down|{_REFUSAL}){_TO_THING}"
     r"(?: (?:of|at|for|with|and|as|because|since|now|right away|gladly|happily|alice|bob)\b.*"
     r"| <\d+>.*)?"
-    r"|no|no way|no deal|no thanks|no thank you|rejected|reject|offer rejected"
+    r"|no|nope|not interested|no way|no deal|no thanks|no thank you|rejected|reject|offer rejected"
     r"|(?:it|that|this|your (?:offer|proposal|price)) is (?:not acceptable|unacceptable)"
-    rf"|{_SUBJECT} does not work{_FOR_ME}?)"
+    r"|i (?:can|will|could) not (?:sell|buy|trade)(?: it)?(?: (?:at|for) (?:that|this|your)"
+    rf" (?:price|offer))?|{_SUBJECT} does not work{_FOR_ME}?)"
     rf"{_CLOSING}"
 )
 _REJECTING = re.compile(r"\b(?:reject|rejected|decline|refuse|turn down|no deal|unacceptable)\b")

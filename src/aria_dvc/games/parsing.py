@@ -100,6 +100,8 @@ _PLAIN = [
         (r"\bu\b", "you"),
         (r"\bhow bout\b", "how about"),
         (r"\bim\b", "i am"),
+        (r"\blets\b", "let us"),
+        (r"\b50 50\b", "50/50"),
         (r"\bits(?= (?:a|fine|ok|okay)\b)", "it is"),
         (r"\bill(?= (?:keep|take|give|offer|pay|accept|do|go|buy|sell)\b)", "i will"),
         (r"\b(do|does|ca|wo|could|would|is|are)nt\b", r"\1n't"),
@@ -127,7 +129,8 @@ _PLAIN = [
 ]
 _SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]*")
 _SEGMENT = re.compile(
-    r",(?!\d)\s*|(?<!>) - | - (?!<)| (?:but|however|so|because|instead|therefore|while) "
+    r",(?!\d)\s*(?:(?:but|so) )?|(?<!>) - | - (?!<)"
+    r"| (?:but|however|so|because|instead|therefore|while) "
     r"| and (?=(?:i |we |would |will |like to |want to |now )*(?:propose|offer|suggest|counter)\b)"
 )
 

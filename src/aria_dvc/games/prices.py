@@ -25,7 +25,8 @@ from aria_dvc.games.parsing import Sentence
 
 _CUE = re.compile(
     r"\b(?:(?:propos|offer|suggest|sell|buy|pay|ask|counter|bid|charg|settl|tak)(?:e|ing)?"
-    r"|price|counteroffer|deal|trade|meet)\b"
+    r"|price|counteroffer|deal|trade|meet|split the difference)\b"
+    r"|\b(?:would like|looking for) <\d+>"
     r"|\b(?:can|will|let us) (?:just )?do(?: it for)? <\d+>|\b(?:want|need|say|make it) <\d+>"
     r"|\b(?:go|come|stretch|down|up|raise it|lower it)(?: a (?:bit|little))? ?(?:to|:) <\d+>"
     r"|\b(?:go|work) with <\d+>|\b(?:fine|ok|okay|good|happy|content) with <\d+>"

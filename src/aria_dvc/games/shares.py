@@ -32,8 +32,8 @@ _LEADS = (
     r"|am (?:willing|happy|ready|prepared|going)))*"
 )
 _WISHES = (
-    r"(?:want|need|deserve|demand|prefer|(?:ask|am asking|go|settle) for|would (?:like|be (?:happy"
-    r"|fine|content|good) with)|am (?:happy|fine|ok|okay|content|good) with)"
+    r"(?:want|need|deserve|demand|prefer|(?:ask|am asking|am looking|go|settle) for|(?:must )?insist on"
+    r"|would (?:like|be (?:happy|fine|content|good) with)|am (?:happy|fine|ok|okay|content|good) with)"
 )
 _BINDINGS = [
     re.compile(pattern)
@@ -51,13 +51,13 @@ _BINDINGS = [
         r"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?"
         rf"{_AMOUNT}",
         rf"\b(?P<who>alice|bob|my|your|mine|yours)(?:'s)?(?: (?:share|part|gain))?"
-        rf" ?(?:[:=]|is|would be|will be) ?{_AMOUNT}",
+        rf" ?(?:[:=]|is|would be|will be|should be|must be) ?{_AMOUNT}",
     )
 ]
 _RATIO = re.compile(r"<(?P<alice>\d+)> ?(?:/|-|:|to) ?<(?P<bob>\d+)>")
 _RATIO_CUE = re.compile(
-    r"\b(?:propose|offer|suggest|counteroffer|counter|split|divide|take|let us|do|go|make|accept"
-    r"|agree|settle|would be|is fair|my|want|prefer|like)\b"
+    r"\b(?:propose|offer|suggest|counteroffer|counter|split(?:ting)?|divid(?:e|ing)"
+    r"|i (?:would )?say|take|let us|do|go|make|accept|agree|settle|would be|is fair|my|want|prefer|like)\b"
 )
 _BARE_RATIO = re.compile(
     rf"(?:(?:ok|so|well|then|no|my|final|at|now|just|a|an) )*{_RATIO.pattern}"
@@ -71,7 +71,8 @@ _EACH = [
         r"\b(?:(?:we|you and i) (?:(?:should|will|can|would|could) )*(?:both |each )?"
         r"(?:get|take|have|keep|receive)|(?:both|each) of us (?:gets?|takes?|has|have|keeps?"
         rf"|receives?)|each gets?){_SMALL_WORDS} {_AMOUNT}",
-        rf"{_AMOUNT} (?:for )?(?:each|apiece)(?! (?!of us\b|then\b|please\b|is\b|and\b)\w)",
+        rf"{_AMOUNT} (?:for )?(?:each|apiece)"
+        r"(?! (?!(?:of us|then|please|is|and|would|will|seems|sounds)\b)\w)",
     )
 ]
 """Both get the same."""
