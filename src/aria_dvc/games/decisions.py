@@ -59,7 +59,8 @@ _THING = (
 _RIVALS = ("your", "alice's", "bob's")
 _EARLIER = re.compile(
     r"\b(?P<whose>your|the|this|that|those|bob's|alice's) (?:\w+ )?"
-    r"(?:first|second|third|nth|original|initial|opening|starting|previous|earlier|prior|former|old|other) (?:\w+ )?(?:offers?|proposal|split|price|bid"
+    r"(?:first|second|third|nth|original|initial|opening|starting"
+    r"|previous|earlier|prior|former|old|other) (?:\w+ )?(?:offers?|proposal|split|price|bid"
     r"|counteroffer|suggestion|terms|deal|division|shares?)\b"
 )
 _NAMED = (

@@ -32,8 +32,9 @@ _LEADS = (
     r"|am (?:willing|happy|ready|prepared|going)))*"
 )
 _WISHES = (
-    r"(?:want|need|deserve|demand|prefer|(?:ask|am asking|am looking|go|settle) for|(?:must )?insist on"
-    r"|would (?:like|be (?:happy|fine|content|good) with)|am (?:happy|fine|ok|okay|content|good) with)"
+    r"(?:want|need|deserve|demand|prefer|(?:ask|am asking|am looking|go|settle) for"
+    r"|(?:must )?insist on|would (?:like|be (?:happy|fine|content|good) with)"
+    r"|am (?:happy|fine|ok|okay|content|good) with)"
 )
 _BINDINGS = [
     re.compile(pattern)
@@ -57,7 +58,8 @@ _BINDINGS = [
 _RATIO = re.compile(r"<(?P<alice>\d+)> ?(?:/|-|:|to) ?<(?P<bob>\d+)>")
 _RATIO_CUE = re.compile(
     r"\b(?:propose|offer|suggest|counteroffer|counter|split(?:ting)?|divid(?:e|ing)"
-    r"|i (?:would )?say|take|let us|do|go|make|accept|agree|settle|would be|is fair|my|want|prefer|like)\b"
+    r"|i (?:would )?say|take|let us|do|go|make|accept|agree|settle|would be|is fair"
+    r"|my|want|prefer|like)\b"
 )
 _BARE_RATIO = re.compile(
     rf"(?:(?:ok|so|well|then|no|my|final|at|now|just|a|an) )*{_RATIO.pattern}"

@@ -17,14 +17,33 @@ _ASKS = re.compile(
     r"|which|where|who|when|how|why)\b"
 )
 _FILLER = (
-    r"(?:based on (?:\w+ ){1,8}?)?"
+    r"(?:(?:based on|given|considering|since|because) (?:\w+ ){1,8}?)?"
     r"(?:(?:let me guess|ok|okay|so|well|then|now|hmm|alright|great|and|please"
+    r"|maybe|perhaps|surely|how about|what about|i know"
     r"|(?:my )?(?:final |last )?(?:guess|answer)|(?:next |final )?question|q|\d{1,2}) )*"
 )
 _TAIL = (
     r"(?: (?:then|right|correct|by any chance|maybe|perhaps|please|or not|yes or no"
-    r"|your final answer))*"
+    r"|isnt it|arent you|arent they|dont you|indeed|your final answer))*"
 )
+
+
+SURE = (
+    r"(?:i|id|ill|i would|i will|i am|im)(?: (?:now|pretty|quite|fairly|very|going to))*"
+    r" (?:guess|guessing|think|thinking|believe|say|sure|certain|confident|convinced|go with)"
+    r"(?: that)?"
+)
+"""How a speaker marks a guess: "I am fairly sure that"."""
+AM_I_RIGHT = (
+    r"(?:am i right|am i correct|is it (?:possible|likely|true|correct)|could it be)"
+    r"(?: (?:that|in thinking|to think|in guessing|to say)){0,2}"
+)
+_TAG = re.compile(
+    r"(?:(?:so )?am i (?:right|correct)|is (?:that|this|it) (?:right|correct|true|it)|right|correct"
+    r"|yes or no|true or false|did i (?:get|guess) (?:it|that)(?: right)?|what do you (?:think|say)"
+    r"|isnt it|is it not)"
+)
+"""A question that only asks about the sentence before."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +69,7 @@ def guess_sentence(text: str) -> tuple[str, list[str]]:
     ends = [*pieces[1::2], ""]
     parts = [(fold(piece), end) for piece, end in zip(pieces[::2], ends, strict=True)]
     parts = [(piece, end) for piece, end in parts if piece]
+    parts = [part for part in parts if not _TAG.fullmatch(part[0])] or parts
     asked = [i for i, (piece, end) in enumerate(parts) if "?" in end or _ASKS.match(piece)]
     if not parts or len(asked) > 1:
         return "", [piece for piece, _ in parts]
@@ -63,4 +83,6 @@ def is_guess(text: str, target: re.Pattern[str], anything: re.Pattern[str]) -> b
     `target` matches guesses of the target, `anything` guesses of any target of the game.
     """
     guess, others = guess_sentence(text)
-    return bool(target.fullmatch(guess)) and not any(map(anything.fullmatch, others))
+    return bool(target.fullmatch(guess)) and not any(
+        anything.fullmatch(other) and not target.fullmatch(other) for other in others
+    )

@@ -25,7 +25,7 @@ _HEDGE = re.compile(
     r"\b(?:also|actually|currently|generally|considered|considered to be|typically|primarily|"
     r"mainly|mostly|specifically|perhaps|maybe|possibly|directly|officially|indeed|in fact|"
     r"by any chance|geographically|right|just|internationally|especially|particularly|widely|"
-    r"commonly|often|well|very|really|today|nowadays|more|still)\b"
+    r"commonly|often|well|very|really|today|nowadays|more(?! than)|still)\b"
 )
 _ORDINALS = {
     "second": 2,
@@ -120,6 +120,8 @@ class Claims:
             ("altitude", rf"^{_LOCATED}(?:at|near|below) sea level$", lambda m: between(self.facts.elevation, 26, 60)),
             ("border", rf"^{_LOCATED}(?:near|close to|on|at|along) (?:the |a |any )?(?:{_DIR} )?(?:international )?borders?(?: (?:with|of|to|between|shared with))? ?(.*)$", lambda m: self.country.border(m[1])),
             ("mountain", rf"^{_LOCATED}(?:in|near|at|on|close to|along|at the foot of|within|by|surrounded by|next to)(?: the)? (?:foot of |foothills of |base of |slopes of )?(?:the |a )?(.+)$", lambda m: self.places.near_mountain(m[1]) if m[1] in ranges() else None),
+            ("continents", rf"^{_LOCATED}(?:span|spans|straddles?|covers?|lie|connects?|bridges?|spread|spanning|straddling|connecting)? ?(?:on|in|across|over|between)? ?(?:more than one|(?:both of )?(?:two|2|multiple|several)(?: different)?) continents?(?: at once)?$", lambda m: "continents" in self.facts.text),
+            ("state", r"^(?:an? )?(?:independent |sovereign )?city(?: ?state| and a country| nation)$", lambda m: self.city_state()),
             ("in", rf"^{_LOCATED}(?:in|within|inside|on|part of|from|at) (?:the )?(?:same )?(?:continent of |country of |main island of |island of |subcontinent of )?(.+)$", lambda m: self.within(m[1])),
             ("in", r"^(?:a |an )?(?:city |town |part |place |located )+(?:in|of|within) (?:the )?(.+)$", lambda m: self.within(m[1])),
             ("kind", r"^(?:an? )?([a-z]+) (?:city|town)$", lambda m: self.adjective(m[1])),
@@ -135,7 +137,7 @@ class Claims:
             ("former", rf"^{_ONCE}(?:a |part of the )?(\w+) (?:colony|colonial city|territory|protectorate|empire)$", lambda m: self.country.colony(m[1])),
             ("former", rf"^{_ONCE}(?:colonized|colonised|ruled|occupied|governed) by (?:the )?(\w+?)(?: empire)?$", lambda m: self.country.colony(m[1])),
             ("population", rf"^(?:have )?(?:a |its |the )?(?:total |current |large )?population(?: size)? (?:of |that is )?(?:is )?(over|more than|greater than|larger than|above|exceeding|at least|higher than|bigger than|of over|of more than|less than|under|below|fewer than|smaller than|lower than|at most) {NUMBER}(?: people| inhabitants| residents)?$", lambda m: self.population(m[1], m[2], m[3])),
-            ("population", rf"^(?:have )?(over|more than|at least|less than|under|below|fewer than) {NUMBER} (?:people|inhabitants|residents)?$", lambda m: self.population(m[1], m[2], m[3])),
+            ("population", rf"^(?:have )?(over|more than|at least|less than|under|below|fewer than) {NUMBER} (?:people|inhabitants|residents|citizens)?(?: (?:living |who live )?(?:in (?:CITY|it)|there|here))?$", lambda m: self.population(m[1], m[2], m[3])),
             ("population", rf"^population ?(?:size )?(over|more than|greater than|larger than|above|exceed|exceeding|at least|less than|under|below|fewer than) {NUMBER}(?: people| inhabitants| residents)?$", lambda m: self.population(m[1], m[2], m[3])),
             ("population", r"^(?:have )?(?:a |an )?(?:very |relatively |particularly )?(large|big|high|small|low|dense)(?: and dense| and diverse)? ?population(?: density| size)?$|^(?:very |a )?(densely|highly|sparsely)(?: |-)populated(?: city| area)?$", lambda m: self.big(m[1] or m[2])),
             ("size", r"^(?:a |the )?(?:very )?(large|big|major|huge|small|tiny|medium sized|mid sized|metropolitan|populous|mega)(?: ?city| town| metropolis| village| metropolitan (?:city|area)| urban (?:center|area))?$", lambda m: self.big(m[1])),
@@ -249,6 +251,10 @@ class Claims:
         if names & self.facts.capital_of:
             return True
         return False if core.strip() in regions() or of in regions() else None
+
+    def city_state(self) -> bool:
+        """Whether the city is a country of its own."""
+        return bool(self.places.own & self.facts.country.names)
 
     def former_capital(self, of: str | None) -> bool | None:
         """Whether the city was or is the capital of a country or state."""

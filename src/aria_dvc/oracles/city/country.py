@@ -94,6 +94,15 @@ class CountryClaims:
             return True
         return False if language in LANGUAGES else None
 
+    def mainly_speaks(self, language: str) -> bool | None:
+        """Whether the language is the first one of the city; None for one of the others."""
+        if language in {
+            self.facts.languages[0].lower(),
+            self.facts.languages[0].lower().split()[0],
+        }:
+            return True
+        return None if self.speaks(language) else self.speaks(language)
+
     def faith(self, word: str) -> bool | None:
         """Whether most people of the country have that faith (`muslim`, `buddhism`, ...)."""
         faith = FAITHS.get(word, word)

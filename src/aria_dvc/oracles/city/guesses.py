@@ -4,33 +4,56 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from difflib import get_close_matches
 from functools import cache
 
 from aria_dvc.oracles.city.facts import city_facts
+from aria_dvc.oracles.city.gazetteer import is_place
 from aria_dvc.oracles.city.targets import cities, find_city
-from aria_dvc.oracles.guesses import GuessGrammar, is_guess
+from aria_dvc.oracles.guesses import AM_I_RIGHT, SURE, GuessGrammar, is_guess
 from aria_dvc.oracles.text import fold, strip_accents
 
 SHORT_NAME = 4
+LIKE_OWN = 0.6
+"""A name as similar as this to the city's own may be meant for it."""
+_PROPER = re.compile(r"(?<=\s)([A-Z][\w'’-]{2,}(?:[ -][A-Z][\w'’-]+){0,2})(?:, [A-Z][\w ]+)?\W*$")
+_ADJECTIVE = re.compile(r"(?:an|ese|ish|ic|ern|ist|ine)$")
 
-_CITY = r"(?:city|hometown|home town|home city|home|town|place|answer)"
+_CITY = (
+    r"(?:(?:mystery|secret|hidden|target|correct|right) )?(?:city|hometown|home town|home city|home|town"
+    r"|place of residence|place|answer)"
+)
 _YOURS = (
     r"(?: (?:that )?(?:(?:you are|youre|you come|i am) from|you live in|you grew up in"
     r"|you have in mind|(?:you are|youre) thinking of|in question)"
     r"| where you (?:are from|live|come from))*"
 )
 _IT = rf"(?:it|this|that|(?:the name of )?(?:the|your) {_CITY}{_YOURS}|(?:the|your) citys name)"
-_SOFT = r"(?: (?:perhaps|maybe|possibly|actually|really|just|by any chance|probably|likely|most))*"
-_FROM = r"(?:from|in|living in|based in|thinking of|talking about)"
+_SOFT = (
+    r"(?: (?:perhaps|maybe|possibly|actually|really|just|by any chance|probably|likely|most"
+    r"|in fact|indeed|definitely|certainly|none other than))*"
+)
+_FROM = (
+    r"(?:from|in|living in|based in|thinking (?:of|about)|talking about|referring to|describing"
+    r"|a (?:resident|native) of)"
+)
+_PRAISE = r"(?:beautiful|great|famous|lovely|historic|ancient|big|large|vibrant|bustling)"
+_LEAD = (
+    rf"(?:(?:is|isnt) {_IT}(?: is the city)?"
+    rf"|(?:could|might|can|would|must|may) {_IT} (?:happen to )?be"
+    rf"|{_IT} (?:is|must be|could be|has to be)|its|(?:are|were) (?:you|we) {_FROM}"
+    r"|(?:you are|youre|you must be) (?:from|in|living in)|you (?:live in|come from)"
+    r"|did you grow up in|does (?:it|your city|the city) (?:call itself|go by the name(?: of)?)"
+    r"|do (?:people|you|they|locals) call (?:it|your city)"
+    r"|do you (?:live in|come from|reside in)|my (?:\w+ )?guess (?:is|would be)"
+    r"|(?:that |it |this )?sounds like"
+    rf"|(?:{SURE}|{AM_I_RIGHT})(?: (?:{_IT} is|its|(?:you are|youre) from))?)"
+)
 _GRAMMAR = GuessGrammar(
     lead=(
-        rf"(?:is {_IT}(?: is the city)?|(?:could|might|can|would|must|may) {_IT} be"
-        rf"|{_IT} (?:is|must be|could be)|its|(?:are|were) you {_FROM}"
-        r"|(?:you are|youre|you must be) from"
-        r"|do you (?:live in|come from|reside in)|my (?:\w+ )?guess is"
-        rf"|(?:i|id|i would|i will) (?:guess|think|believe|say)(?: that)?"
-        rf"(?: (?:{_IT} is|its|(?:you are|youre) from))?)"
-        rf"{_SOFT}(?: (?:called|named|known as))?(?: the)?(?: city)?(?: of)?|the city(?: of)?|is"
+        rf"{_LEAD}{_SOFT}(?: (?:called|named|(?:also )?known as))?"
+        rf"(?: the capital(?: city)?|(?: the)?(?: {_PRAISE})?(?: city)?(?: of)?)"
+        r"|the city(?: of)?|is"
     )
 )
 
@@ -40,18 +63,39 @@ def guesses(name: str, question: str) -> bool:
     return is_guess(question, _guesses(name), _any_guess())
 
 
+def names_stranger(question: str, name: str) -> bool:
+    """Whether the question guesses a capitalised name that nobody knows: "Is it Khiva?".
+
+    Not where it may be a misspelling of the city's own name or an adjective.
+    """
+    found = _PROPER.search(question)
+    if not found or _ADJECTIVE.search(found[1]) or is_place(fold(found[1])):
+        return False
+    stranger, own = fold(found[1]), find_city(name).names
+    if get_close_matches(stranger, own, 1, LIKE_OWN):
+        return False
+    return is_guess(question, _GRAMMAR.pattern([stranger]), _any_guess())
+
+
 def _places(name: str) -> frozenset[str]:
     """Folded names of what the city lies in: region, country, continent."""
     facts = city_facts()[name]
-    return facts.regions.sure | facts.country.names | facts.country.regions.sure
+    places = facts.regions.sure | facts.country.names | facts.country.regions.sure
+    return places | {place.removeprefix("state of ") for place in places}
 
 
 @cache
 def _guesses(name: str) -> re.Pattern[str]:
     city = find_city(name)
     places = "|".join(sorted(map(re.escape, _places(city.name)), key=len, reverse=True))
-    title = r"(?: the)? (?:capital|largest city)(?: city)?(?: and largest city)? (?:of|in)"
-    yours = rf"(?: (?:the|your) {_CITY})?"
+    title = (
+        r"(?: the| an?)?(?: (?:large|big|major|port|coastal|famous|largest|biggest))?"
+        r" (?:capital|city|metropolis)(?: city)?(?: and largest city)? (?:of|in)"
+    )
+    yours = (
+        rf"(?: (?:the|your) {_CITY}{_YOURS}| where you (?:live|are from|come from)"
+        r"| that you (?:live in|are from)| it is)?"
+    )
     suffix = rf"(?: city)?(?:(?: in|{title})?(?: the)? (?:{places}))*{yours}"
     grammar = GuessGrammar(_GRAMMAR.lead, suffix)
     return grammar.pattern(city.names)

@@ -15,7 +15,7 @@ from aria_dvc.oracles.base import MAX_QUESTION_CHARS, Answer
 from aria_dvc.oracles.city.claims import Claims
 from aria_dvc.oracles.city.facts import city_facts
 from aria_dvc.oracles.city.gazetteer import regions, towns
-from aria_dvc.oracles.city.guesses import guesses
+from aria_dvc.oracles.city.guesses import guesses, names_stranger
 from aria_dvc.oracles.city.lists import DIRECTIONS
 from aria_dvc.oracles.city.open_answers import OpenAnswers
 from aria_dvc.oracles.city.question import Question, read_question
@@ -23,6 +23,7 @@ from aria_dvc.oracles.city.targets import PACKAGE, City, cities, find_city, find
 from aria_dvc.oracles.text import fold
 from aria_dvc.packaged import read_lines
 
+RIGHT, WRONG = "Yes, that is the city.", "No, that is not the city."
 UNKNOWN = "I do not know the answer to that."
 _YES_NO = re.compile(
     r"^(?P<verb>is|are|was|were|does|do|did|has|have|had|can|could|would|will) "
@@ -38,6 +39,7 @@ _CHOICE = re.compile(
 
 
 _MAIN = r"(?:main|predominant|dominant|majority|official|primary|principal|most common)"
+_FIRST = r"(?:main|predominant|dominant|majority|primary|principal|most common|first|native)"
 _EITHER = re.compile(r"^is (?:it|CITY) \w+(?: \w+){0,3} or \w+(?: \w+){0,3}$")
 _PLACING = re.compile(r"\b(?:located|near|close|in|from|far)\b")
 _AUXILIARY = re.compile(r"^(?:is|are|was|were|does|do|did|has|have|had|can|could|would|will)\b")
@@ -75,8 +77,15 @@ class CityOracle:
         """Answer one question; `known` is False for `UNKNOWN`."""
         if len(question) > MAX_QUESTION_CHARS:
             return Answer(UNKNOWN, False, "too long")
+        if self.is_guess(question):
+            return Answer(RIGHT, True, "guess")
+        others = (city for city in find_city_mentions(question) if city != self.city)
+        if any(guesses(city.name, question) for city in others):
+            return Answer(WRONG, True, "guess")
         text, topic = self._reply(read_question(question), question)
-        if not text:
+        if text in ("", UNKNOWN) and names_stranger(question, self.city.name):
+            return Answer(WRONG, True, "guess")
+        if text in ("", UNKNOWN):
             return Answer(UNKNOWN, False, topic)
         if self._names.search(fold(text)):
             return Answer("I cannot answer that without giving the name away.", True, topic)
@@ -107,6 +116,9 @@ class CityOracle:
 
     def _inverted(self, text: str) -> tuple[bool | None, str]:
         """Yes/no questions whose subject is something in the city."""
+        first = re.match(rf"^is (\w+) (?:the|your|its) {_FIRST} (?:spoken )?language\b", text)
+        if first:
+            return self.claims.country.mainly_speaks(first[1]), "language"
         spoken = re.match(
             r"^(?:is|are) (?!the )(\w+) (?:the )?(?:\w+ ){0,2}(?:language|spoken)\b", text
         )
@@ -124,6 +136,12 @@ class CityOracle:
         people = re.match(r"^is (?:the |its )?population (?:of CITY |there )?(.+)$", text)
         if people:
             return self.claims.truth(f"population {people[1]}")
+        living = re.match(
+            r"^do (.+ (?:people|inhabitants|residents)) (?:live|reside) (?:in CITY|in it|there|here)$",
+            text,
+        )
+        if living:
+            return self.claims.truth(f"have {living[1]}")
         flows = re.match(
             r"^(?:does|do) (?:the )?(.+) (?:flow|run|pass|go) (?:through|by|past) (?:CITY|it)$",
             text,
@@ -178,7 +196,8 @@ class CityOracle:
         return self._verdict(False) if first in towns() else ""
 
     def _verdict(self, right: bool) -> str:
-        return "Yes, that is the city." if right else "No, that is not the city."
+        """Wrong guesses only: a right one has been confirmed by the grammar that wins the game."""
+        return UNKNOWN if right else WRONG
 
     # -- choices --------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS, Answer
 from aria_dvc.oracles.objects.claims import meaning
-from aria_dvc.oracles.objects.guesses import guesses
+from aria_dvc.oracles.objects.guesses import guesses, guesses_any, without_apposition
 from aria_dvc.oracles.objects.targets import PACKAGE, Object, find_object, objects
 from aria_dvc.oracles.objects.words import WITHOUT_ARTICLE
 from aria_dvc.oracles.text import fold
@@ -38,17 +38,28 @@ class ObjectOracle:
 
     def is_guess(self, question: str) -> bool:
         """Whether the question names the object as its guess, read strictly."""
-        return guesses(self.item.name, question)
+        if guesses(self.item.name, question):
+            return True
+        guess, described = without_apposition(question)
+        named = bool(guess) and guesses(self.item.name, guess)
+        return named and self.item.name in meaning(described).yes
 
     def answer(self, question: str) -> Answer:
         """`Yes.`, `No.` or, with `known` False, `Invalid question.`; never raises on odd text."""
         if len(question) > MAX_QUESTION_CHARS:
             return Answer(INVALID, False, "too long")
+        if self.is_guess(question):
+            return Answer(YES, True, "guess")
+        named = without_apposition(question)[0]
+        if named and guesses_any(named) and not guesses(self.item.name, named):
+            question = named
         claim = meaning(question)
         if self.item.name in claim.yes:
             return Answer(YES, True, "property")
         if self.item.name in claim.no:
             return Answer(NO, True, "property")
+        if guesses_any(question):
+            return Answer(NO, True, "guess")
         return Answer(INVALID, False, "unknown")
 
 

@@ -63,6 +63,16 @@ _THING = (
     r"(?:thinking|looking)(?: of| about| for)?| you have in mind| you chose| you picked)?"
     r"|what (?:you are|you is) thinking(?: of| about)?)(?= |$)"
 )
+KIND = (
+    r"(?:animal|fruit|vegetable|vehicle|(?:musical )?instrument|tool|toy|food|device|machine"
+    r"|electronic device|appliance|garment|piece of (?:furniture|clothing|jewell?ery|art))"
+)
+"""What players call the object when they think they know its kind."""
+_KIND_IS = re.compile(rf"^(is|are|was|it is|i think) (?:the|your) {KIND} (?=(?:an?|the|called) )")
+_TAG_QUESTION = re.compile(
+    r"\W*(?:(?:so )?am i (?:right|correct)|is (?:that|this|it) (?:right|correct|true|it)|right"
+    r"|correct|yes or no|true or false|did i (?:get|guess) (?:it|that)(?: right)?)\W*"
+)
 _IT = re.compile(rf"\b(?:{_THING}|(?:this|these|those|them)\b)")
 _TAIL = re.compile(
     r"(?:[ ,]+(?:then|right|correct|by any chance|please|or not|yes or no|"
@@ -100,13 +110,14 @@ def _sentences(text: str) -> list[str]:
     ends = [match.group() for match in _END.finditer(text)]
     parts = [part.strip() for part in _END.split(text)]
     pairs = [(p, e) for p, e in zip(parts, [*ends, ""], strict=True) if re.search("[a-z]", p)]
+    pairs = [pair for pair in pairs if not _TAG_QUESTION.fullmatch(pair[0])] or pairs
     asked = [part for part, end in pairs if end == "?"]
     return asked or [part for part, _ in pairs][-1:]
 
 
 def _plain(sentence: str) -> str:
     text = _replace(_NUMBERING.sub("", sentence), _PLAINER).strip(" ,.")
-    text = _IT.sub("it", _LEADS.sub("", text))
+    text = _KIND_IS.sub(r"\1 it ", _IT.sub("it", _LEADS.sub("", text)))
     if _WH.match(text):
         return ""
     for _ in range(3):
