@@ -20,8 +20,8 @@ _PROPER = re.compile(r"(?<=\s)([A-Z][\w'’-]{2,}(?:[ -][A-Z][\w'’-]+){0,2})(?
 _ADJECTIVE = re.compile(r"(?:an|ese|ish|ic|ern|ist|ine)$")
 
 _CITY = (
-    r"(?:(?:mystery|secret|hidden|target|correct|right) )?(?:city|hometown|home town|home city|home|town"
-    r"|place of residence|place|answer)"
+    r"(?:(?:mystery|secret|hidden|target|correct|right) )?(?:city|hometown|home town|home city"
+    r"|home|town|place of residence|place|answer)"
 )
 _YOURS = (
     r"(?: (?:that )?(?:(?:you are|youre|you come|i am) from|you live in|you grew up in"

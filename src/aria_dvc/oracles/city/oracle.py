@@ -79,17 +79,21 @@ class CityOracle:
             return Answer(UNKNOWN, False, "too long")
         if self.is_guess(question):
             return Answer(RIGHT, True, "guess")
-        others = (city for city in find_city_mentions(question) if city != self.city)
-        if any(guesses(city.name, question) for city in others):
-            return Answer(WRONG, True, "guess")
         text, topic = self._reply(read_question(question), question)
-        if text in ("", UNKNOWN) and names_stranger(question, self.city.name):
+        if text in ("", UNKNOWN) and self._names_another(question):
             return Answer(WRONG, True, "guess")
         if text in ("", UNKNOWN):
             return Answer(UNKNOWN, False, topic)
         if self._names.search(fold(text)):
             return Answer("I cannot answer that without giving the name away.", True, topic)
         return Answer(text, True, topic)
+
+    def _names_another(self, question: str) -> bool:
+        """Whether the question guesses another target, or a name that nobody knows."""
+        others = (city for city in find_city_mentions(question) if city != self.city)
+        if any(guesses(city.name, question) for city in others):
+            return True
+        return names_stranger(question, self.city.name)
 
     def _reply(self, question: Question, raw: str) -> tuple[str, str]:
         guess = self._guess(question, raw)
