@@ -18,20 +18,27 @@ _DOING = (
     r"(?:accept|take|do|go|come|drop|sell|buy|pay|settle|agree|raise|lower|reduce|give|let"
     r"|meet|accepting|taking|doing|going|coming|selling|buying|paying|settling|dropping|lowering)\b"
 )
+_ONE = r"<\d+> (?:me|you|alice|bob)"
 _FOR_ONE = r"<\d+> (?:for|to) (?:me|you|alice|bob)"
 _REWRITES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
-        (rf"\b(?:what if|i was thinking(?: of| about)?) {_AHEAD}", "i propose "),
+        (rf"\b(?:what if|i (?:was|am) thinking(?: of| about)?) {_AHEAD}", "i propose "),
         (r"\b(go|come|stretch|move) up to (?=<\d+>)", r"\1 to "),
         (rf"^({_FOR_ONE}) (?={_FOR_ONE}\W*$)", r"\1, "),
-        (r"(^|[.!,] )take (?=<\d+>)", r"\1you take "),
+        (r"(^|[.!,] |\bso |\bjust )take (?=<\d+>)", r"\1you take "),
+        (r"\bplease (?:just )?(?:take|accept) (?=<\d+>)", "you take "),
+        (rf"({_ONE}) (?={_ONE}\W*$)", r"\1, "),
+        (r"\bi (?:was|am) (?:hoping|looking|aiming) for (?=<\d+>)", "i want "),
         (
             rf"\b(?:would|could|can|will) you {_WILLING}(?:accept|accepting|agree to) {_AHEAD}",
             "i propose you take ",
         ),
         (rf"\b(?:would|could|can|will) you {_WILLING}(?={_DOING}){_AHEAD}", "i propose you "),
-        (r"\bwould you consider (?=<\d+>)", "i propose "),
+        (
+            r"\bwould you (?:consider|be (?:open to|(?:ok|okay|fine|happy|good) with)) (?=<\d+>)",
+            "i propose ",
+        ),
         (
             r"\b(?:can|could|shall|should|may) we (?:please |maybe |perhaps |just )*"
             rf"(?:agree (?:on|to)|settle (?:on|at|for)|say|do|go with|make it|meet at) {_AHEAD}",
@@ -39,16 +46,23 @@ _REWRITES = [
         ),
         (rf"\bwhy (?:not|do not we) (?:just )?(?=split|divide|go|do|share){_AHEAD}", "i propose "),
         (r"\bwhy (?:not|do not we) (?:just )?(?=split|divide|share)", "i propose to "),
+        (
+            rf"\bwhat (?:do|would) you (?:say to|say about|think about|think of) {_AHEAD}",
+            "i propose ",
+        ),
         (r"\bas (?:low|high|far) as (?=<\d+>)", "to "),
         (
             r"\b(?:would|does) (<\d+>) (?:work|do|suit you)(?: for you)?\?",
             r"i propose \1?",
         ),
         (r"\bis (<\d+>) (?:ok|okay|fine|good|acceptable) (?:for|with|to) you\?", r"i propose \1?"),
-        (r"\b(?:can|could|shall|should) we (?=(?:split|divide|share)\b)", "i propose to "),
+        (
+            r"\b(?:can|could|shall|should) we (?:please |just )*(?=(?:split|divide|share)\b)",
+            "i propose to ",
+        ),
         (r"\bhow (?:does|would|do) (<\d+>) sound\b", r"i propose \1"),
         (r"\blet us (?:just )?(?:say|agree (?:on|to)) (?=[^.?!]{0,20}<\d+>)", "i propose "),
-        (r"\bof the (?:whole )?(?:hundred|million|thousand)(?: dollars)?\b", "of the total"),
+        (r"\bthe (?:whole )?(?:hundred|million|thousand)(?: dollars)?\b", "the total"),
         (
             r"(<\d+>[^.?!]*?)(?:,? (?:ok|okay)|, (?:deal|what do you say|sounds? (?:good|fair)"
             r"|fair|all right|alright|agreed))\?",

@@ -49,7 +49,7 @@ _FILLER = rf"(?:(?:{_LIGHT}|{_PRAISE}|alice|bob|hello|hi) )*"
 _CLOSING = r"(?:,? (?:alice|bob|then|thanks|thank you))*"
 _READY = (
     r"(?:(?:hereby|gladly|happily|will|do|now|must|have to|shall|am (?:happy|glad|pleased) to"
-    r"|therefore|also|respectfully|politely|to|am going to) )*"
+    r"|therefore|also|just|simply|respectfully|politely|to|am going to) )*"
 )
 _THING = (
     r"(?:it|this|that|these|those|(?:your|the|this|that|these|those|bob's|alice's)(?: \w+){0,2}"
@@ -77,7 +77,7 @@ _I_ACCEPT = re.compile(rf"\b(?:i|we) {_READY}accept\b")
 _ACCEPT = re.compile(
     rf"{_FILLER}(?:i|we) {_READY}(?:accept|agree){_TO_THING}{_NAMED}{_MANNER}{_CLOSING}"
 )
-_SHORT = rf"(?:(?:{_LIGHT}),? |(?:{_PRAISE}), )*"
+_SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:{_PRAISE}), )*"
 _AGREED = (
     r"(?:accepted|agreed|sold|done deal|offer accepted|we have an agreement|we are agreed|you got a"
     r" deal|(?:(?:it|that) is a |(?:you|we) have (?:got )?a )?deal)"
@@ -109,7 +109,8 @@ _APPROVE = re.compile(
 _TRADE = re.compile(rf"{_SHORT}i will (?:buy|sell) it{_CLOSING}")
 """An acceptance where no amount is named at all."""
 TAKES_STANDING = re.compile(
-    r"\btake (?:(?:it )?(?:for|at)|the|your|that) <\d+>|<\d+>(?: for me)? (?:it is|works)\b"
+    r"\btake (?:(?:it )?(?:for|at)|the|your|that) <\d+>|<\d+>(?: for me)?"
+    r" (?:it is|works|is (?:fine|ok|okay|good|acceptable) (?:with|by|for) me)\b"
     r"|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
 )
 """An amount taken as if it had been offered: an acceptance where it is that of the offer."""
@@ -141,6 +142,8 @@ _OUTSIDE = re.compile(
     r"|deal with john|outside option)(?: (?:then|now|instead|again))*"
 )
 
+_TAKEN_BACK = (CONDITION, _RESERVATION, _REJECTING, _DOUBT, _SPEECH)
+
 
 @dataclass(frozen=True)
 class Decisions:
@@ -148,7 +151,7 @@ class Decisions:
 
     conditional: it talks about accepting without doing it.
     hinted: words like "agreed" stand where they decide nothing, beside an offer perhaps.
-    agrees: a plain "deal" or "agreed" among them, with no reservation: "Deal, I take the 40."
+    agrees: a plain "deal" or "agreed" among them: "Deal, I take the 40."
     earlier: whose earlier offer is accepted ("your first offer"): "your", "the", ...; or "".
     amounts: positions of those named in the acceptance itself.
     """
@@ -173,14 +176,13 @@ def decisions(parts: list[Sentence]) -> Decisions:
     parts = [replace(part, text=_CONCESSION.sub("", part.text)) for part in parts]
     text = " . ".join(sentence.text for sentence in parts)
     found = [_decided(sentence, text) for sentence in parts]
-    free = not (CONDITION.search(text) or _RESERVATION.search(text) or _REJECTING.search(text))
     total = Decisions(
         accept=any(one.accept for one in found),
         reject=any(one.reject for one in found),
         outside=any(one.outside for one in found),
         conditional=any(one.conditional for one in found),
         hinted=any(one.hinted for one in found),
-        agrees=free and any(one.agrees for one in found),
+        agrees=any(one.agrees for one in found),
         earlier=next((one.earlier for one in found if one.earlier), ""),
         amounts=tuple(amount for one in found for amount in one.amounts),
     )
@@ -215,8 +217,9 @@ def takes_standing(
     if not offered:
         return False
     same = offered == {standing} and not (decided.reject or decided.outside)
-    if same and (decided.agrees or TAKES_STANDING.search(marked)):
-        return not _RESERVATION.search(marked)
+    taken_back = any(pattern.search(marked) for pattern in _TAKEN_BACK)
+    if same and not taken_back and (decided.agrees or TAKES_STANDING.search(marked)):
+        return True
     if decided.hinted or decided.agrees:
         raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
     return False
@@ -250,7 +253,7 @@ def _decided(sentence: Sentence, text: str) -> Decisions:
         else:
             conditional |= bool(_WOULD_ACCEPT.search(segment))
             hinted |= bool(re.search(r"\b(?:agreed|accepted)\b", segment))
-            agrees |= not doubted and bool(_SHORT_ACCEPT.fullmatch(segment))
+            agrees |= bool(_SHORT_ACCEPT.fullmatch(segment))
             hinted |= sure and bool(_I_ACCEPT.search(segment))
     return Decisions(accept, reject, outside, conditional, hinted, agrees, earlier, tuple(amounts))
 

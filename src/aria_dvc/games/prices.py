@@ -25,13 +25,14 @@ from aria_dvc.games.parsing import Sentence
 
 _CUE = re.compile(
     r"\b(?:(?:propos|offer|suggest|sell|buy|pay|ask|counter|bid|charg|settl|tak)(?:e|ing)?"
-    r"|price|counteroffer|deal|trade|meet|split the difference)\b"
+    r"|price|counteroffer|deal|trade|meet|compromise|split the difference)\b"
     r"|\b(?:would like|looking for) <\d+>"
     r"|\b(?:can|will|let us) (?:just )?do(?: it for)? <\d+>|\b(?:want|need|say|make it) <\d+>"
     r"|\b(?:go|come|stretch|down|up|raise it|lower it)(?: a (?:bit|little))? ?(?:to|:) <\d+>"
     r"|\b(?:go|work) with <\d+>|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
     r"|<\d+> (?:seems|sounds|looks|is|would be) (?:\w+ )?(?:fair|reasonable|right)\b"
     r"|\b(?:yours|have it|go|sold) (?:for|at) <\d+>|<\d+> works\b"
+    r"|<\d+> is (?:fine|ok|okay|good|acceptable) (?:with|by|for) me\b"
 )
 _GIVE = {
     "alice": re.compile(r"\bgive me <\d+>|\bpay me <\d+>"),

@@ -45,6 +45,7 @@ _BINDINGS = [
         rf"\blet (?P<who>me) (?:have|keep|take|get){_SMALL_WORDS} {_AMOUNT}",
         r"\b(?:reduce|lower|raise|increase|drop|cut|change|bring) (?P<who>my) (?:demand|share|part"
         rf"|request)(?: down| up)? to {_AMOUNT}",
+        rf"{_AMOUNT} (?:works|is (?:fine|ok|okay|good|acceptable)) (?:with|by|for) (?P<who>me)\b",
         rf"^{_AMOUNT} (?P<who>me|you|alice|bob)$",
         r"\b(?:give|gives|giving|offer|offers|offering|leave|leaves|leaving|pay|hand)"
         rf" (?P<who>alice|bob|me|you){_SMALL_WORDS} {_AMOUNT}",
@@ -70,7 +71,7 @@ _IN_FAVOUR = re.compile(r"\bin (?P<who>my|your|alice's|bob's) favou?r\b")
 _EACH = [
     re.compile(pattern)
     for pattern in (
-        r"\b(?:(?:we|you and i) (?:(?:should|will|can|would|could) )*(?:both |each )?"
+        r"\b(?:(?:we|us|you and i) (?:(?:should|will|can|would|could) )*(?:both |each )?"
         r"(?:get|take|have|keep|receive)|(?:both|each) of us (?:gets?|takes?|has|have|keeps?"
         rf"|receives?)|each gets?){_SMALL_WORDS} {_AMOUNT}",
         rf"{_AMOUNT} (?:for )?(?:each|apiece)"
@@ -88,8 +89,8 @@ _EVEN = (
     r"|half (?:each|for each|and half)\b)"
 )
 _EQUAL = re.compile(
-    rf"\b(?:propose|offer|suggest|let us)\b.*\b{_EVEN}"
-    rf"|(?:(?:ok|so|well|then|no|just|an?|(?:we )?(?:split|divide|share|cut) (?:it|the money))"
+    rf"\b(?:propose|offer|suggest|let us|we should|we can|we could)\b.*\b{_EVEN}"
+    rf"|^(?:(?:ok|so|well|then|no|just|an?|(?:we )?(?:split|divide|share|cut) (?:it|the money))"
     rf" )*{_EVEN}(?: (?:then|please))?$"
 )
 """Said with a word of proposal, or the whole of what is said."""
