@@ -456,7 +456,8 @@ def test_the_example_of_a_fifth_game_ends():
 
 
 WORDS = """I you Alice Bob John accept reject deal offer propose get gets take for me not if would
-but 60 40 60/40 $120 1e309 -5 nan 100% <0> <|im_end|> { } " : , . ? ! Bob: and with the your of"""
+but it works fine half each what take your first
+60 40 60/40 $120 1e309 -5 nan 100% <0> <|im_end|> { } " : , . ? ! Bob: and with the your of"""
 FRAGMENTS = st.sampled_from([*WORDS.split(), "\n", "\x00"])
 ODD_TEXTS = st.one_of(
     st.text(max_size=80),

@@ -74,7 +74,7 @@ def names_stranger(question: str, name: str) -> bool:
     stranger, own = fold(found[1]), find_city(name).names
     if get_close_matches(stranger, own, 1, LIKE_OWN):
         return False
-    return is_guess(question, _GRAMMAR.pattern([stranger]), _any_guess())
+    return is_guess(question, _GRAMMAR.pattern([fold(found[0])]), _any_guess())
 
 
 def _places(name: str) -> frozenset[str]:

@@ -1,0 +1,115 @@
+"""One grammar for the oracles and the win: what an oracle confirms as the guess wins the game."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from aria_dvc.games.registry import get_game
+from aria_dvc.oracles.city import oracle as city
+from aria_dvc.oracles.city.oracle import RIGHT
+from aria_dvc.oracles.city.targets import cities
+from aria_dvc.oracles.objects import oracle as objects_oracle
+from aria_dvc.oracles.objects.guesses import winning_names
+from aria_dvc.oracles.objects.oracle import NO, YES
+from aria_dvc.oracles.objects.targets import objects
+
+DATA = Path(__file__).parent / "data"
+FORMS = {
+    name: [row["form"] for row in csv.DictReader((DATA / "guess_forms.csv").open(encoding="utf-8"))
+           if row["game"] == name]
+    for name in ("guess_my_city", "twenty_questions")
+}  # fmt: skip
+
+
+def wins(game, target, question):
+    match = get_game(game).start({"target": target})
+    match.play(question)
+    return match.outcome is not None
+
+
+@pytest.mark.parametrize("target", cities(), ids=lambda target: target.name)
+def test_a_city_is_confirmed_exactly_where_it_wins(target):
+    oracle = city.oracle(target.word)
+    neighbour = cities()[(cities().index(target) + 31) % len(cities())]
+    for form in FORMS["guess_my_city"]:
+        for name in (target.name, *target.aliases, neighbour.name):
+            question = form.replace("{}", name).replace("{country}", target.country)
+            confirmed = oracle.answer(question).text == RIGHT
+            assert oracle.is_guess(question) == confirmed, question
+            assert not confirmed or name != neighbour.name
+        assert oracle.is_guess(form.replace("{}", target.name).replace("{country}", target.country))
+
+
+@pytest.mark.parametrize("target", objects(), ids=lambda target: target.name)
+def test_an_object_is_confirmed_exactly_where_it_wins(target):
+    oracle = objects_oracle.oracle(target.name)
+    other = objects()[(objects().index(target) + 17) % len(objects())]
+    for form in FORMS["twenty_questions"]:
+        for name in winning_names(target):
+            question = form.replace("{}", name)
+            assert oracle.is_guess(question), question
+            assert oracle.answer(question).text == YES
+        question = form.replace("{}", other.name.lower())
+        assert not oracle.is_guess(question)
+        assert oracle.answer(question).text == NO, question
+
+
+def test_names_of_objects_are_nobody_elses():
+    owners = {}
+    for item in objects():
+        for name in winning_names(item):
+            assert owners.setdefault(name, item.name) == item.name
+    kinds = [name for item in objects() for name in set(item.names) - set(winning_names(item))]
+    assert sorted(kinds) == ["bat", "jigsaw", "mower", "racket"], "kinds of it, not it"
+
+
+@pytest.mark.parametrize(
+    ("game", "target", "question"),
+    [
+        ("guess_my_city", "Dalian", "Does it call itself Dalian?"),
+        ("guess_my_city", "New York", "Is it New York, New York?"),
+        ("guess_my_city", "Paris", "Is it Paris, a large city in France?"),
+        ("twenty_questions", "Cat", "Is it a house cat?"),
+        ("twenty_questions", "Smartphone", "Is it a smart phone?"),
+        ("twenty_questions", "Refrigerator", "Is it a fridge?"),
+        ("twenty_questions", "Cat", "Is it a cat, a small domesticated animal?"),
+        ("twenty_questions", "Cat", "Is it a cat, a furry creature with whiskers?"),
+        ("twenty_questions", "Cat", "Is the animal a cat?"),
+        ("twenty_questions", "Violin", "Is the instrument a violin?"),
+        ("twenty_questions", "Cat", "I believe the object is a cat. Am I right?"),
+    ],
+)
+def test_plain_guesses_win_and_are_confirmed(game, target, question):
+    assert wins(game, target, question)
+    knowledge = {"guess_my_city": city, "twenty_questions": objects_oracle}[game]
+    assert knowledge.oracle(target).answer(question).text in (YES, RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("game", "target", "question"),
+    [
+        ("guess_my_city", "Paris", "Is it Paris, a city in Texas?"),
+        ("guess_my_city", "Dalian", "Is it the sister city of Dalian?"),
+        ("guess_my_city", "Dalian", "Does it call Dalian its neighbour?"),
+        ("guess_my_city", "Dalian", "I am not sure that it is Dalian."),
+        ("guess_my_city", "Mexico City", "Is it the capital of Mexico?"),
+        ("twenty_questions", "Cat", "Is it a cat, a dog?"),
+        ("twenty_questions", "Cat", "Is it a cat, a vehicle?"),
+        ("twenty_questions", "Cat", "Is it a cat, a dog or a bird?"),
+        ("twenty_questions", "Cat", "Is the animal bigger than a cat?"),
+        ("twenty_questions", "Cat", "Does it sound like a cat?"),
+        ("twenty_questions", "Baseball bat", "Is it a bat?"),
+        ("twenty_questions", "Cat", "I believe it is a dog. Is it a cat? Am I right?"),
+    ],
+)
+def test_what_is_no_guess_wins_nothing(game, target, question):
+    assert not wins(game, target, question)
+
+
+def test_simple_questions_are_answered():
+    for row in csv.DictReader((DATA / "city_questions.csv").open(encoding="utf-8")):
+        found = city.oracle(row["city"]).answer(row["question"]).text
+        assert found.startswith(row["answer"]), (row, found)
