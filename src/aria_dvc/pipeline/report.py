@@ -7,8 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aria_dvc.credit.chain import ALL, chosen_labels, largest_k
 from aria_dvc.files import read_json, read_parquet, write_csv, write_json
+from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.log import Log
 from aria_dvc.intentions.space import read_cuts
 from aria_dvc.params import Params
@@ -87,9 +90,18 @@ class Run:
     def evaluation(self) -> dict[str, Any]:
         """Per game: rates by role and over both, and what each variant gains over vanilla."""
         return {
-            str(game): evaluation_metrics(rows, PLAYABLE[str(game)] == "adversarial")
+            str(game): evaluation_metrics(with_winnable(rows), PLAYABLE[str(game)] == "adversarial")
             for game, rows in self.games.groupby("game")
         }
+
+
+def with_winnable(games: pd.DataFrame) -> pd.DataFrame:
+    """Evaluation games with a bool column `winnable`, by each game's rules (see games/base.py)."""
+    import orjson
+
+    columns = zip(games["game"], games["config"], games["role"], strict=True)
+    winnable = [get_game(game).winnable(orjson.loads(text), role) for game, text, role in columns]
+    return games.assign(winnable=np.array(winnable, dtype=bool))
 
 
 def write_metrics(run: Run, folder: Path) -> None:
