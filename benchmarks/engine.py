@@ -20,11 +20,11 @@ import multiprocessing
 import resource
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from aria_dvc.arena.collection import Assignment, assign, play_all
 from aria_dvc.chat import Message, Renderer, view
@@ -38,6 +38,7 @@ from aria_dvc.players.engine import Engine, Generation, Seat
 from aria_dvc.players.policy import PolicyPlayer, TurnRenderer
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.players.sampling import Sampling
+from aria_dvc.players.slots import CacheShape
 from aria_dvc.records.episodes import Episode
 from aria_dvc.settings import Endpoint, Pace, PlaySettings, Precision
 
@@ -59,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Run:
-    """What one process measured. A server's memory and CPU time are not in it."""
+    """What one process measured."""
 
     episodes_per_hour: float
     tokens_per_second: float
@@ -68,7 +69,9 @@ class Run:
     games: list[Episode] = field(default_factory=list, repr=False)
 
 
-FIGURES = [one.name for one in fields(Run) if one.name != "games"]
+SPEED = ("episodes_per_hour", "tokens_per_second")
+IN_PROCESS = (*SPEED, "tokens_per_cpu_second", "peak_gib")  # of a server, only its client's
+FIGURES = {OURS: IN_PROCESS, TRANSFORMERS: IN_PROCESS, SERVER: SPEED}
 
 
 class TransformersBatching:
@@ -127,27 +130,17 @@ class TransformersBatching:
 
 def cache_tokens(model: Any, gib: float) -> int:
     """Tokens whose keys and values fit into `gib`."""
-    from aria_dvc.players.slots import CacheShape
-
     return int(gib * 2**30) // CacheShape.of(model).token_bytes
 
 
 def make_player(job: Job, settings: PlaySettings, pace: Pace) -> Player:
     """The player that is measured; greedy ones keep their token ids."""
-    args, source = job.args, ModelSource(job.args.model)
+    source = ModelSource(job.args.model)
     if job.way == SERVER:
-        server = Endpoint(
-            base_url=args.endpoint,
-            model=args.served_model,
-            max_concurrency=job.in_flight,
-            timeout_s=120,
-        )
-        context = PlayerContext(settings, pace, source, {SERVER: server})
+        context = PlayerContext(settings, pace, source, {SERVER: served(job)})
         return context.player(f"endpoint:{SERVER}")
-    renderer, model = (
-        TurnRenderer(load_tokenizer(source)),
-        load_for_play(source, None, job.precision),
-    )
+    renderer = TurnRenderer(load_tokenizer(source))
+    model = load_for_play(source, None, job.precision)
     engine: Any
     if job.way == OURS:
         cache = int(pace.cache_gib * 2**30)
@@ -158,6 +151,16 @@ def make_player(job: Job, settings: PlaySettings, pace: Pace) -> Player:
     return PolicyPlayer("policy", str(source), engine, renderer, settings, record_logprobs=keep)
 
 
+def served(job: Job) -> Endpoint:
+    args = job.args
+    return Endpoint(
+        base_url=args.endpoint,
+        model=args.served_model,
+        max_concurrency=job.in_flight,
+        timeout_s=120,
+    )
+
+
 def games(args: argparse.Namespace, count: int) -> list[Assignment]:
     """The first `count` games, with at most `args.questions` questions each."""
     todo = assign(get_game(GAME), count, args.seed)
@@ -166,26 +169,11 @@ def games(args: argparse.Namespace, count: int) -> list[Assignment]:
 
 def measure(job: Job) -> Run:
     """Play the job's games in this process; loading and a first short game are not counted."""
-    args = job.args
-    settings = PlaySettings(
-        temperature=job.temperature,
-        top_p=args.top_p,
-        max_new_tokens=args.max_new_tokens,
-        max_reasks=2,
-        sampling={},
-    )
-    pace = Pace(
-        in_flight=job.in_flight,
-        cache_gib=args.cache_gib,
-        deadline_s=900,
-        embed_batch=64,
-        tokens_per_batch=2048,
-        checkpoint_every=20,
-        precision=job.precision,
-    )
+    args, game = job.args, get_game(GAME)
+    settings, pace = settings_of(job)
     player = make_player(job, settings, pace)
     oracle = PlayerContext(settings, pace, ModelSource(args.model)).player("embedded")
-    players, game = {ROLE: player, ENVIRONMENT: oracle}, get_game(GAME)
+    players = {ROLE: player, ENVIRONMENT: oracle}
 
     async def play() -> tuple[list[Episode], float, float]:
         await play_all(game, games(args, 1), players, settings, pace, title="warm-up")
@@ -201,7 +189,27 @@ def measure(job: Job) -> Run:
     return Run(len(done) / wall * 3600, tokens / wall, tokens / cpu, peak, done)
 
 
-def apart(function: Any, *arguments: Any) -> Any:
+def settings_of(job: Job) -> tuple[PlaySettings, Pace]:
+    settings = PlaySettings(
+        temperature=job.temperature,
+        top_p=job.args.top_p,
+        max_new_tokens=job.args.max_new_tokens,
+        max_reasks=2,
+        sampling={},
+    )
+    pace = Pace(
+        in_flight=job.in_flight,
+        cache_gib=job.args.cache_gib,
+        deadline_s=900,
+        embed_batch=64,
+        tokens_per_batch=2048,
+        checkpoint_every=20,
+        precision=job.precision,
+    )
+    return settings, pace
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call in a fresh process."""
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=fresh) as pool:
@@ -217,12 +225,17 @@ def compare_speed(args: argparse.Namespace) -> dict[str, float]:
             job = Job(way, size, args.temperature, args.precision, args)
             list_.append(apart(measure, job))
             print(f"{way} x {size}: {list_[-1]}", flush=True)
+    return medians(runs)
+
+
+def medians(runs: Mapping[tuple[int, str], Sequence[Run]]) -> dict[str, float]:
+    """By way, size and figure, and ours over the same figure of every other way."""
     found: dict[str, float] = {}
     for (size, way), list_ in runs.items():
-        for name in FIGURES:
+        for name in FIGURES[way]:
             found[f"{way}_{size}_{name}"] = statistics.median(getattr(r, name) for r in list_)
     for size, way in runs:
-        for name in FIGURES if way != OURS else ():
+        for name in FIGURES[way] if way != OURS else ():
             ratio = found[f"{OURS}_{size}_{name}"] / found[f"{way}_{size}_{name}"]
             found[f"{OURS}_over_{way}_{size}_{name}"] = ratio
     return found
@@ -286,7 +299,7 @@ def compare_texts(args: argparse.Namespace) -> dict[str, float]:
     return found
 
 
-def main() -> None:
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, default=Path("data/base_model"))
     parser.add_argument("--in-flight", type=int, nargs="+", default=[64, 16], help="games at once")
@@ -294,7 +307,7 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.7)
     parser.add_argument("--top-p", type=float, default=0.95)
     parser.add_argument("--max-new-tokens", type=int, default=40)
-    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--precision", choices=get_args(Precision), default="auto")
     parser.add_argument("--cache-gib", type=float, default=3.0)
     parser.add_argument("--page-size", type=int, default=16, help="transformers: tokens of a page")
     parser.add_argument("--batch-tokens", type=int, default=512, help="transformers: tokens a step")
@@ -304,7 +317,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-texts", action="store_true", help="leave the greedy games out")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")
-    args = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    args = arguments()
     try:
         found = compare_speed(args) if args.repeats else {}
         found |= {} if args.no_texts else compare_texts(args)
