@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from settings import pace
 
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.models.source import ModelSource
 from aria_dvc.settings import (
     Lora,
     OnlineParams,
-    Pace,
     PolicyParams,
     RewardModelParams,
     WarmStart,
@@ -108,22 +108,7 @@ def made_up_game(
 LORA = Lora(
     rank=4, alpha=8, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"], layers=None
 )
-
-
-def pace_of(**changes: Any) -> Pace:
-    settings: dict[str, Any] = {
-        "in_flight": 4,
-        "cache_gib": 0.1,
-        "deadline_s": 60.0,
-        "embed_batch": 8,
-        "tokens_per_batch": 1024,
-        "checkpoint_every": 2,
-        "precision": "float32",
-    }
-    return Pace(**{**settings, **changes})
-
-
-PACE = pace_of()
+PACE = pace(checkpoint_every=2)
 
 
 def online_params(**changes: Any) -> OnlineParams:

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from learning_tiny import pace_of, policy_params, save_tiny_base, tiny_tokenizer
+from learning_tiny import policy_params, save_tiny_base, tiny_tokenizer
+from settings import pace
 
 from aria_dvc.chat import Renderer, view
 from aria_dvc.learning.advantages import advantages
@@ -78,7 +79,7 @@ def test_training_approaches_the_optimum(base, tmp_path, credit):
         batch_size=15,
     )  # fmt: skip
     train_policy(
-        params, pace_of(tokens_per_batch=4096, checkpoint_every=1000), [bandit_games()], base,
+        params, pace(tokens_per_batch=4096, checkpoint_every=1000), [bandit_games()], base,
         tmp_path / "p", seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
     assert probability_of_optimum(load_model(ModelSource(tmp_path / "p"))) > 0.9

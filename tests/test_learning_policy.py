@@ -10,13 +10,13 @@ from learning_tiny import (
     LORA,
     PACE,
     made_up_game,
-    pace_of,
     policy_params,
     save_tiny_base,
     tiny_model,
     tiny_tokenizer,
 )
 from peft import PeftModel
+from settings import pace
 
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
@@ -34,14 +34,7 @@ from aria_dvc.models.source import ModelSource
 
 TOKENIZER = tiny_tokenizer()
 COLLATE = policy_collate(TOKENIZER.pad_token_id)
-
-
-def unsaved(tokens_per_batch):
-    """A pace without checkpoints on the way, so that several runs may share a folder."""
-    return pace_of(tokens_per_batch=tokens_per_batch, checkpoint_every=1000)
-
-
-SETTINGS = FitSettings(learning_rate=1e-2, seed=0, pace=unsaved(4096))
+SETTINGS = FitSettings(learning_rate=1e-2, seed=0, pace=pace(tokens_per_batch=4096))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +91,7 @@ def test_batch_8x1_and_2x4_take_the_same_steps(tmp_path, data):
     for budget in (1 << 20, 500):
         make_deterministic(0)
         model = add_lora(tiny_model(), LORA, "policy")
-        settings = replace(SETTINGS, pace=unsaved(budget), learning_rate=1e-3)
+        settings = replace(SETTINGS, pace=pace(tokens_per_batch=budget), learning_rate=1e-3)
         trainer = fit(PolicyTrainer, model, data, batches, COLLATE, tmp_path, settings)
         accumulations.append(trainer.args.gradient_accumulation_steps)
         curves.append([loss for _, loss in losses(trainer.state)])
@@ -274,7 +267,7 @@ def test_worthless_dialogues_change_no_step_and_cost_no_token(tmp_path, data, bu
             global_batches(len(paired), 4, 2, seed=0),
             policy_collate(TOKENIZER.pad_token_id, keep_zero=keep_zero),
             tmp_path,
-            replace(SETTINGS, pace=unsaved(budget), learning_rate=1e-3),
+            replace(SETTINGS, pace=pace(tokens_per_batch=budget), learning_rate=1e-3),
         )
         tokens.append(sum(len(example) for example, _ in paired))
         curves.append([loss for _, loss in losses(trainer.state)])

@@ -153,14 +153,14 @@ def test_own_logs_have_any_name_and_train_nothing_unless_their_category_is_liste
 
 def test_weights_where_dvc_would_not_see_them_change_are_refused(raw, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for folder in ("elsewhere", "models/real"):
+    for folder in ("elsewhere", "models/language/real"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "models/linked").symlink_to(tmp_path / "elsewhere")
-    for source in ("elsewhere", str(tmp_path / "elsewhere"), "models/linked"):
+    (tmp_path / "models/language/linked").symlink_to(tmp_path / "elsewhere")
+    for source in ("elsewhere", str(tmp_path / "elsewhere"), "models/language/linked"):
         set_at(raw, "base_model.source", source)
         with pytest.raises(AriaError, match=r"base_model\.source: .* would not see its weights"):
             check_params(raw)
-    set_at(raw, "base_model.source", "models/real")
+    set_at(raw, "base_model.source", "models/language/real")
     check_params(raw)
 
 

@@ -312,7 +312,7 @@ def test_a_scorer_elsewhere_is_told_the_prompt(frames, monkeypatch):
         asked.extend(body["items"])
         return {"scores": [[0.5, 0.5] for _ in body["items"]]}
 
-    scorer = RemoteScorer("http://127.0.0.1:9")
+    scorer = RemoteScorer("http://127.0.0.1:9", 1.0)
     monkeypatch.setattr(scorer.server, "ask", ask)
     scores = scorer.score_dialogues(frames_dialogues([frames]))
     rewards = frames.rewards[["episode_id", "position"]]

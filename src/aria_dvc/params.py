@@ -20,8 +20,9 @@ from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.settings import (
     IN_PROCESS,
-    LOCAL_MODELS,
+    LANGUAGE_MODELS,
     SECRET,
+    SENTENCE_MODELS,
     AggregateParams,
     BaseModelParams,
     Block,
@@ -92,11 +93,6 @@ class Params(Block):
         if problems:
             raise ValueError("\n".join(problems))
         return self
-
-    @property
-    def given_k(self) -> int | None:
-        """The integer k of params.yaml; None where `select_k` chooses."""
-        return None if self.k == "auto" else self.k
 
     def logs_of(self, category: str) -> list[str]:
         """The logs of one category, in the order of `logs`."""
@@ -223,17 +219,17 @@ class Params(Block):
 
     def _model_problems(self) -> Iterator[str]:
         """Local weights lie where DVC sees them change."""
-        sources = {
-            "base_model.source": self.base_model.source,
-            "embed.source": self.embed.source,
-            "reward_model.backbone": self.reward_model.backbone,
-        }
-        for where, source in sources.items():
+        sources = (
+            ("base_model.source", self.base_model.source, LANGUAGE_MODELS),
+            ("reward_model.backbone", self.reward_model.backbone, LANGUAGE_MODELS),
+            ("embed.source", self.embed.source, SENTENCE_MODELS),
+        )
+        for where, source, watched in sources:
             path = Path(source)
-            if path.is_dir() and (not source.startswith(LOCAL_MODELS) or _has_linked_part(path)):
+            if path.is_dir() and (not source.startswith(watched) or _has_linked_part(path)):
                 yield (
                     f"{where}: {source} is a folder where DVC would not see its weights change: "
-                    f"link its files into models/ (cp -rs {source} models/), or copy and "
+                    f"link its files into {watched} (cp -rs {source} {watched}), or copy and "
                     "`dvc add` them there"
                 )
 

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 IN_PROCESS = "in_process"
 BASE_MODEL = "data/base_model"
-LOCAL_MODELS = "models/"
+LANGUAGE_MODELS, SENTENCE_MODELS = "models/language/", "models/sentence/"
 SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
@@ -118,7 +118,7 @@ class LogSource(Block):
     @property
     def is_played(self) -> bool:
         """Whether the dialogues come from playing; otherwise `source` is a log."""
-        return self.source == BASE_MODEL or self.source.startswith(LOCAL_MODELS)
+        return self.source == BASE_MODEL or self.source.startswith(LANGUAGE_MODELS)
 
 
 class WarmStart(Block):
@@ -138,8 +138,8 @@ class WarmStart(Block):
 
 class BaseModelParams(Block):
     source: str = Field(
-        description="packaged weights, a Hugging Face id or a folder under models/ "
-        "(paper: meta-llama/Meta-Llama-3-8B-Instruct)"
+        description="packaged weights, a Hugging Face id or a folder under "
+        "models/language/ (paper: meta-llama/Meta-Llama-3-8B-Instruct)"
     )
     trust_remote_code: bool = Field(
         description="true lets a model's own Python code run: only for sources that you trust"
@@ -198,7 +198,7 @@ class PrepareParams(Block):
 
 class EmbedParams(Block):
     source: str = Field(
-        description="packaged model, sentence-transformers id, folder under models/, or "
+        description="packaged model, sentence-transformers id, folder under models/sentence/, or "
         "endpoint:NAME (paper: text-embedding-3-small)"
     )
     use_log_vectors: bool = Field(
@@ -257,7 +257,8 @@ class Lora(Block):
 
 class RewardModelParams(Block):
     backbone: str = Field(
-        description="base = data/base_model, or a Hugging Face id or a folder under models/"
+        description="base = data/base_model, or a Hugging Face id or a folder under "
+        "models/language/"
     )
     learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")
     epochs: float = Field(gt=0, description="passes over the training actions (paper: 3)")

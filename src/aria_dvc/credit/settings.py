@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from aria_dvc.errors import AriaError
 
 if TYPE_CHECKING:
-    from aria_dvc.params import AggregateParams, ClusterParams, Params, SelectKParams
+    from aria_dvc.params import Params
 
 EMBEDDER = "all-minilm-l6-v2"
 EMBED_BATCH = 64  # texts at once
@@ -66,7 +66,4 @@ class CreditSettings:
 
 
 if TYPE_CHECKING:
-    AnyAggregate = Aggregate | AggregateParams
-    AnySelectK = SelectK | SelectKParams
-    AnyCluster = Cluster | ClusterParams
     AnySettings = CreditSettings | Params

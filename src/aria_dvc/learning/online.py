@@ -242,7 +242,7 @@ def _score(task: OnlineRun, frames: Sequence[LogFrames], reward_model: Path) -> 
 
 def _scorer(task: OnlineRun, reward_model: Path) -> RewardScorer | RemoteScorer:
     if task.online.scorer != IN_PROCESS:
-        return RemoteScorer(task.online.scorer)
+        return RemoteScorer(task.online.scorer, task.pace.deadline_s)
     return RewardScorer(
         task.base.named(reward_model),
         backbone_of(task.reward_params, task.base),

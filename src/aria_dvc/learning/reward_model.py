@@ -25,11 +25,11 @@ from aria_dvc.learning.examples import (
     with_values,
 )
 from aria_dvc.learning.reward_head import (
-    SCALE_FILE,
     Scale,
     Tensors,
     action_scores,
     load_scored,
+    note_scale,
     predict,
     read_scale,
     regression_collate,
@@ -273,6 +273,6 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
     with run.writing() as folder:
         save(trainer, folder, task.backbone)
         task.tokenizer.save_pretrained(folder)
-        write_json(folder / SCALE_FILE, {"mean": task.scale.mean, "std": task.scale.std})
+        note_scale(folder, task.scale, task.params.max_tokens)
         write_history(trainer, folder)
         write_json(folder / "metrics.json", metrics)

@@ -73,7 +73,7 @@ class Schema:
 
 
 _GAME = Column("game", "text", "the game, or the name of the log")
-_EPISODE = Column("episode_id", "text", "the episode; ids are unique in a game")
+_EPISODE = Column("episode_id", "text", "the episode; ids are unique in a log")
 _POSITION = Column("position", "int32", "place in the log's episode, from 0; system messages count")
 _ROLE = Column("role", "text", "who speaks")
 
