@@ -130,7 +130,7 @@ def online_params(**changes: Any) -> OnlineParams:
 def policy_params(**changes: Any) -> PolicyParams:
     settings: dict[str, Any] = {
         "method": "reinforce",
-        "credit": "aggregated",
+        "credit": "aria",
         "advantage": "return",
         "kl": 0.0,
         "learning_rate": 1e-3,

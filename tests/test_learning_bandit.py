@@ -71,7 +71,7 @@ def base(tmp_path_factory):
     return save_tiny_base(tmp_path_factory.mktemp("base") / "base")
 
 
-@pytest.mark.parametrize("credit", ["terminal", "aggregated"])
+@pytest.mark.parametrize("credit", ["terminal", "aria"])
 def test_training_approaches_the_optimum(base, tmp_path, credit):
     assert 0.3 < probability_of_optimum(load_model(base)) < 0.7
     params = policy_params(
@@ -87,7 +87,7 @@ def test_training_approaches_the_optimum(base, tmp_path, credit):
 
 def test_aggregation_lowers_the_gradient_variance(base):
     game = bandit_games()
-    credits = tuple(advantages(game, credit, "centred") for credit in ("aggregated", "terminal"))
+    credits = tuple(advantages(game, credit, "centred") for credit in ("aria", "terminal"))
     aggregated, terminal = gradient_variances(
         load_model(base), frames_examples([game], RENDERER, 512).items, credits,
         policy_collate(TOKENIZER.pad_token_id, keep_zero=True),

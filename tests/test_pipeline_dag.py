@@ -192,8 +192,14 @@ def test_one_more_variant_runs_its_own_stages_alone(workspace):
     workspace.set_params({"variants.discounted": {"credit": "discounted"}})
     ran, _ = workspace.repro()
     assert ran == of_variants("policy", "evaluate", variants=("discounted",)) | {"report"}
+    workspace.set_params(
+        {"variants.regression": {"credit": "regression"}, "aggregate.further": ["regression"]}
+    )
+    ran, _ = workspace.repro()
+    assert ran >= of_variants("policy", "evaluate", variants=("regression",)) | {"report"}
+    assert not ran & instances("select_k", "cluster")
     evaluation = workspace.read_json("metrics/evaluation.json")
-    assert {"vanilla", "aria", "discounted"} <= set(evaluation["guess_my_city"])
+    assert {"vanilla", "aria", "discounted", "regression"} <= set(evaluation["guess_my_city"])
     workspace.run("git", "checkout", "-q", ".")
     workspace.run("dvc", "checkout", "-q")
 

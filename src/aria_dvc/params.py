@@ -28,12 +28,14 @@ from aria_dvc.settings import (
     Block,
     ClusterParams,
     CollectParams,
+    CreditMethod,
     EmbedParams,
     Endpoint,
     EvaluateParams,
     LogSource,
     OnlineParams,
     Pace,
+    PlainReturn,
     PolicyParams,
     PrepareParams,
     ReportParams,
@@ -43,6 +45,8 @@ from aria_dvc.settings import (
 from aria_dvc.suggestions import did_you_mean
 
 VANILLA = "vanilla"
+# A variant of one of these names is what the name says.
+NAMED_AFTER = (*get_args(CreditMethod), *get_args(PlainReturn), "behaviour_cloning")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -163,8 +167,22 @@ class Params(Block):
                 for item in error.errors():
                     yield _describe({**item, "loc": ("variants", name, *item["loc"])})
                 continue
-            if name != VANILLA and policy.method == "none":
-                yield f"variants.{name}: method none is vanilla's alone: choose another method"
+            if name != VANILLA:
+                yield from self._policy_problems(name, policy)
+
+    def _policy_problems(self, name: str, policy: PolicyParams) -> Iterator[str]:
+        """What is wrong with a variant that is trained."""
+        known = [self.aggregate.method, *self.aggregate.further, *get_args(PlainReturn)]
+        trained_on = policy.credit if policy.method == "reinforce" else policy.method
+        if policy.method == "none":
+            yield f"variants.{name}: method none is vanilla's alone: choose another method"
+        elif policy.credit not in known:
+            yield (
+                f"variants.{name}.credit: {policy.credit} is neither aggregate.method nor among "
+                f"aggregate.further (known: {', '.join(known)})"
+            )
+        elif name in NAMED_AFTER and name != trained_on:
+            yield f"variants.{name}: it trains on {trained_on}: give it another name"
 
     def _player_problems(self) -> list[str]:
         """Players and servers that do not exist, wherever one is named that will be used."""

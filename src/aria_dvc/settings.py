@@ -20,7 +20,8 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 PlayerKind = Literal["policy", "scripted", "endpoint"]
-CreditName = Literal["aggregated", "discounted", "terminal"]
+CreditMethod = Literal["aria", "shrinkage", "kernel", "regression", "prefix"]
+PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
 
 
 class Block(BaseModel):
@@ -234,8 +235,11 @@ class SelectKParams(Block):
 
 
 class AggregateParams(Block):
-    method: Literal["aria", "shrinkage", "kernel", "regression", "prefix"] = Field(
+    method: CreditMethod = Field(
         description="aria (cell means, the paper's), shrinkage, kernel, regression or prefix"
+    )
+    further: list[CreditMethod] = Field(
+        description="more of these methods, for variants that train on their credit"
     )
     gamma: float = Field(
         gt=0, le=1, description="discount per own turn; lower = later turns matter more"
@@ -281,8 +285,9 @@ class PolicyParams(Block):
         description="reinforce, behaviour_cloning (imitate successful episodes), or none (the "
         "base model as it is)"
     )
-    credit: CreditName = Field(
-        description="aggregated (ARIA), discounted (no aggregation) or terminal (no decay either)"
+    credit: CreditMethod | PlainReturn = Field(
+        description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
+        "terminal (no decay either)"
     )
     advantage: Literal["return", "centred", "normalised"] = Field(
         description="return (the paper's), centred (minus the state's value) or normalised"

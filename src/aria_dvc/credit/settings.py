@@ -38,7 +38,7 @@ class SelectK:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """method: see credit/methods/registry.py. gamma: discount. folds: by episode.
+    """method, further: see credit/methods/registry.py. gamma: discount. folds: by episode.
 
     Raises AriaError for a number out of range.
     """
@@ -46,6 +46,7 @@ class Aggregate:
     method: str = "aria"
     gamma: float = 0.95
     folds: int = 5
+    further: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.folds < 2:

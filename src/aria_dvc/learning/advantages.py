@@ -65,14 +65,14 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
     """One log's advantages A(h_t, a_t).
 
     Args:
-        credit: "aggregated" (the credit of the aggregate stage), "discounted" (gamma^(T-t) R) or
-            "terminal" (R).
+        credit: "discounted" (gamma^(T-t) R), "terminal" (R), or anything else for the column
+            `reward` of the rewards table.
         advantage: "return" takes the credit itself; "centred" subtracts the value of the state
             (see `state_values`); "normalised" subtracts the mean and divides by the standard
             deviation over all actions of the same role.
     """
     table = actions(log)
-    column = {"aggregated": "reward", "discounted": "return", "terminal": "final"}[credit]
+    column = {"discounted": "return", "terminal": "final"}.get(credit, "reward")
     values = table[column].to_numpy(dtype=np.float64)
     if advantage == "centred":
         values = values - state_values(table, values)

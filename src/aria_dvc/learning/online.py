@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
 
 STAGE = "online"
+SCORES = "scores"  # the credit of a game is what the reward model says
 # (adapter folder of the policy that plays, iteration, seed) -> finished games
 Rollout = Callable[[Path, int, int], "list[Episode]"]
 # the games' turns -> their rewards tables, one per game (embedded, clustered and averaged anew)
@@ -269,7 +270,7 @@ def _training_data(task: OnlineRun, scored: Sequence[LogFrames]) -> list[Paired]
     weights = {
         key: value
         for log in scored
-        for key, value in advantages(log, "aggregated", task.params.advantage).items()
+        for key, value in advantages(log, SCORES, task.params.advantage).items()
     }
     renderer = Renderer(load_tokenizer(task.base))
     examples = frames_examples(scored, renderer, task.params.max_tokens).items

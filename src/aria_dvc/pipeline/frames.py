@@ -26,6 +26,7 @@ def category_frames(
     category: str,
     max_episodes: int | None,
     players: Sequence[str] | None = None,
+    credit: str | None = None,
 ) -> list[LogFrames]:
     """Turns, episodes and rewards of every log of `category`.
 
@@ -36,6 +37,7 @@ def category_frames(
         max_episodes: at most so many episodes per log, drawn with the run's seed; None: all.
         players: keep only the rewards of what players of these kinds sampled (`said_by`) from the
             prompt that training sees (`without_reasked`); None: all rewards.
+        credit: the method whose credit becomes the column `reward`, if it is not that already.
 
     Raises:
         AriaError: no player of these kinds took part.
@@ -44,6 +46,8 @@ def category_frames(
     for log in params.logs_of(category):
         files = files_of(params, log)
         rewards = read_table(files.rewards, REWARDS)
+        if credit in params.aggregate.further:
+            rewards["reward"] = rewards[f"credit_{credit}"]
         episodes = read_table(files.episodes, EPISODES)
         if players is not None:
             rewards = said_by(rewards, episodes, players)
