@@ -82,7 +82,7 @@ def one_turn_each(examples: Sequence[Example]) -> list[Example]:
             action = np.where(example.action[:end] == index, 0, NO_ACTION).astype(np.int32)
             single.append(
                 Example(
-                    example.game,
+                    example.log,
                     example.episode_id,
                     example.role,
                     example.input_ids[:end],

@@ -66,7 +66,7 @@ class CountingGame(Game):
 
 
 class Talker:
-    """Says `texts` in turn (by seat), or what a function of the request returns."""
+    """Says `texts` in turn (by role), or what a function of the request returns."""
 
     name = "talker"
     model = "none"

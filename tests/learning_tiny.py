@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from settings import pace
 
-from aria_dvc.learning.examples import GameFrames
+from aria_dvc.learning.examples import LogFrames
 from aria_dvc.models.source import ModelSource
 from aria_dvc.settings import (
     Lora,
     OnlineParams,
-    Pace,
     PolicyParams,
     RewardModelParams,
     WarmStart,
@@ -70,7 +70,7 @@ def save_tiny_base(folder: Path, seed: int = 0) -> ModelSource:
 
 def made_up_game(
     game: str = "bargaining", episodes: int = 6, turns: int = 3, seed: int = 0
-) -> GameFrames:
+) -> LogFrames:
     """Two-player dialogues of random words, Alice winning every other one."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
@@ -102,28 +102,13 @@ def made_up_game(
     rewards["reward"] = rewards.groupby("cell")["return"].transform("mean")
     prompts = table[["game", "episode_id", "role"]].drop_duplicates()
     prompts = prompts.assign(system_prompt=lambda t: "You are " + t["role"] + ".", info="{}")
-    return GameFrames(game, table.drop(columns="return"), prompts, rewards)
+    return LogFrames(game, table.drop(columns="return"), prompts, rewards)
 
 
 LORA = Lora(
     rank=4, alpha=8, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"], layers=None
 )
-
-
-def pace_of(**changes: Any) -> Pace:
-    settings: dict[str, Any] = {
-        "in_flight": 4,
-        "cache_gib": 0.1,
-        "deadline_s": 60.0,
-        "embed_batch": 8,
-        "tokens_per_batch": 1024,
-        "checkpoint_every": 2,
-        "precision": "float32",
-    }
-    return Pace(**{**settings, **changes})
-
-
-PACE = pace_of()
+PACE = pace(checkpoint_every=2)
 
 
 def online_params(**changes: Any) -> OnlineParams:
@@ -145,7 +130,7 @@ def online_params(**changes: Any) -> OnlineParams:
 def policy_params(**changes: Any) -> PolicyParams:
     settings: dict[str, Any] = {
         "method": "reinforce",
-        "credit": "aggregated",
+        "credit": "aria",
         "advantage": "return",
         "kl": 0.0,
         "learning_rate": 1e-3,

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parent.parent
 def tiny_policy(settings: PlaySettings, pace: Pace, record_logprobs: bool = False) -> PolicyPlayer:
     renderer = Renderer(tiny_tokenizer())
     cache_bytes = int(pace.cache_gib * 2**30)
-    engine = Engine(tiny_model(), renderer.end_ids(), seats=pace.in_flight, cache_bytes=cache_bytes)
+    engine = Engine(tiny_model(), renderer.end_ids(), slots=pace.in_flight, cache_bytes=cache_bytes)
     return PolicyPlayer("policy", "tiny", engine, renderer, settings, None, record_logprobs)
 
 
@@ -312,10 +312,10 @@ def test_a_journal_is_that_of_how_games_are_played_not_of_how_fast(block, change
 
 def test_a_collection_is_played_by_the_model_that_its_log_names_without_an_adapter():
     params = load_params(ROOT / "params.yaml")
-    log = params.logs["bargaining"].model_copy(update={"source": "models/mine"})
+    log = params.logs["bargaining"].model_copy(update={"source": "models/language/mine"})
     named = params.model_copy(update={"logs": {**params.logs, "bargaining": log}})
     sessions = [collect_session(p, "bargaining") for p in (params, named)]
-    assert [session.model for session in sessions] == ["data/base_model", "models/mine"]
+    assert [session.model for session in sessions] == ["data/base_model", "models/language/mine"]
     assert [session.adapter for session in sessions] == [None, None]
 
 

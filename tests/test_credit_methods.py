@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.credit_dialogues import dialogues
+from tests.leakage import LeakageError, assert_no_leakage
 
-from aria_dvc.credit.leakage import LeakageError, assert_no_leakage
 from aria_dvc.credit.methods.aria import AriaCredit
 from aria_dvc.credit.methods.base import episode_folds, fit_credit, out_of_fold
 from aria_dvc.credit.methods.registry import make_method, method_names

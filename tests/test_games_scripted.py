@@ -17,7 +17,7 @@ from aria_dvc.players.base import PlayerFailure, Request
 from aria_dvc.players.dialogues import play_out, scripted_dialogues
 from aria_dvc.players.questioners import QUESTIONERS
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, embedded_oracle, scripted_player
-from aria_dvc.players.strategies import STRATEGIES, Seat, equilibrium_share, winning_share
+from aria_dvc.players.strategies import STRATEGIES, Observation, equilibrium_share, winning_share
 from aria_dvc.records.names import STRATEGY_NAMES
 
 BARGAINING = get_game("bargaining")
@@ -29,19 +29,17 @@ def test_every_strategy_can_be_named_in_params():
 
 
 def table(game, rule="win"):
-    """Mean reward of every strategy as the row against every other, both seats, half the grid."""
+    """Mean reward of every strategy as the row against every other, both roles, half the grid."""
     grid = game.grids()["glee48"][::2]
     means = {}
     for one in STRATEGIES:
         for two in STRATEGIES:
             rewards = []
             for index, config in enumerate(grid):
-                for seats in ((one, two), (two, one)):
+                for pair in ((one, two), (two, one)):
                     match = game.start(config, rule)
-                    play_out(
-                        match, dict(zip(ROLES, map(ScriptedPlayer, seats), strict=True)), index
-                    )
-                    rewards.append(match.outcome.rewards[ROLES[seats.index(one)]])
+                    play_out(match, dict(zip(ROLES, map(ScriptedPlayer, pair), strict=True)), index)
+                    rewards.append(match.outcome.rewards[ROLES[pair.index(one)]])
             means[one, two] = statistics.mean(rewards)
     return means
 
@@ -95,19 +93,19 @@ def test_every_phrase_is_read_as_it_is_meant(role):
 
 
 def test_the_equilibrium_is_the_textbooks():
-    patient = Seat(horizon=None, discount=0.9, rival_discount=0.8)
+    patient = Observation(horizon=None, discount=0.9, rival_discount=0.8)
     assert equilibrium_share(patient, 1) == pytest.approx((1 - 0.8) / (1 - 0.9 * 0.8))
-    last = Seat(horizon=4, discount=0.9, rival_discount=0.8)
+    last = Observation(horizon=4, discount=0.9, rival_discount=0.8)
     assert equilibrium_share(last, 4) == 1
     assert equilibrium_share(last, 3) == pytest.approx(1 - 0.8)
     assert equilibrium_share(last, 2) == pytest.approx(1 - 0.8 * (1 - 0.9))
-    long = Seat(horizon=400, discount=0.9, rival_discount=0.8)
+    long = Observation(horizon=400, discount=0.9, rival_discount=0.8)
     assert equilibrium_share(long, 1) == pytest.approx(equilibrium_share(patient, 1))
 
 
 def test_the_winning_share_makes_both_equal():
-    seat = Seat(discount=0.9, rival_discount=0.8)
-    share = winning_share(seat, 4)
+    seen = Observation(discount=0.9, rival_discount=0.8)
+    share = winning_share(seen, 4)
     assert share * 0.9**3 == pytest.approx((1 - share) * 0.8**3)
 
 

@@ -7,12 +7,30 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import numpy as np
 import pytest
 
+from aria_dvc.cache import VARIABLE
+from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions import embedding
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.settings import Endpoint
 
 TEXTS = ["Is it a cat?", "Is it a dog?", "Is it a cat?", "Where does a very large animal live?"]
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """The cache folder of this test; another one may be named by the function that it gives."""
+
+    def use(name):
+        monkeypatch.setenv(VARIABLE, str(tmp_path / name))
+        return tmp_path / name
+
+    use("cache")
+    return use
+
+
+def embed(texts, source="m", batch_size=64, normalize=True, **endpoints):
+    return embed_texts(texts, source, batch_size, normalize, endpoints)
 
 
 @pytest.fixture
@@ -28,45 +46,57 @@ def counted(monkeypatch):
     return asked
 
 
-def test_equal_texts_are_encoded_once_in_order_of_length(counted, tmp_path):
-    vectors = embed_texts(TEXTS, "m", normalize=False, cache=None)
+def test_equal_texts_are_encoded_once_in_order_of_length(counted):
+    vectors = embed(TEXTS, normalize=False)
     assert counted == sorted(set(TEXTS), key=lambda text: (len(text), text))
     assert vectors.dtype == np.float32
     assert np.array_equal(vectors[0], vectors[2])
     assert vectors[:, 0].tolist() == [len(text) for text in TEXTS]
 
 
-def test_only_new_texts_cost_anything(counted, tmp_path):
-    cache = tmp_path / "cache.sqlite"
-    first = embed_texts(TEXTS, "m", cache=cache)
+def test_only_new_texts_cost_anything(counted, cache):
+    first = embed(TEXTS)
     counted.clear()
-    again = embed_texts([*TEXTS, "Is it new?"], "m", cache=cache)
+    again = embed([*TEXTS, "Is it new?"])
     assert counted == ["Is it new?"]
     assert np.array_equal(again[:4], first)
     counted.clear()
-    embed_texts(TEXTS, "another model", cache=cache)
+    embed(TEXTS, "another model")
     assert len(counted) == 3
+    cache("elsewhere")
+    embed(TEXTS)
+    assert len(counted) == 6
+
+
+def test_the_cache_is_one_file_of_raw_vectors_in_the_cache_folder(counted, cache):
+    raw = embed(TEXTS, normalize=False)
+    counted.clear()
+    np.testing.assert_allclose(embed(TEXTS), raw / np.linalg.norm(raw, axis=1, keepdims=True))
+    assert np.array_equal(embed(TEXTS, normalize=False), raw)
+    assert counted == []
+    assert [path.name for path in cache("cache").iterdir()] == ["embeddings.sqlite"]
 
 
 def test_a_changed_model_folder_is_another_model(counted, tmp_path):
-    folder, cache = tmp_path / "model", tmp_path / "cache.sqlite"
+    folder = tmp_path / "model"
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(b"1")
-    embed_texts(TEXTS, str(folder), cache=cache)
+    embed(TEXTS, str(folder))
     counted.clear()
     (folder / "model.safetensors").write_bytes(b"22")
-    embed_texts(TEXTS, str(folder), cache=cache)
+    embed(TEXTS, str(folder))
     assert len(counted) == 3
 
 
 def test_normalize_gives_unit_rows(counted):
-    vectors = embed_texts(TEXTS, "m", normalize=True, cache=None)
+    vectors = embed(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
-def test_batch_order_does_not_change_the_packaged_model_beyond_rounding(tmp_path):
-    together = embed_texts(TEXTS, cache=None, batch_size=64)
-    apart = embed_texts(TEXTS, cache=None, batch_size=1)
+def test_batch_order_does_not_change_the_packaged_model_beyond_rounding(cache):
+    together = embed(TEXTS, EMBEDDER, batch_size=64)
+    cache("another")
+    apart = embed(TEXTS, EMBEDDER, batch_size=1)
     np.testing.assert_allclose(together, apart, atol=2e-6)
     assert together.shape == (4, 384)
 
@@ -81,7 +111,7 @@ def test_batch_order_does_not_change_the_packaged_model_beyond_rounding(tmp_path
 )
 def test_refusals(texts, source, expected):
     with pytest.raises(AriaError, match=expected):
-        embed_texts(texts, source, cache=None)
+        embed(texts, source)
 
 
 @pytest.mark.parametrize(
@@ -92,25 +122,25 @@ def test_vectors_that_cannot_be_used_are_refused(monkeypatch, vectors, expected)
     broken = np.array(vectors, np.float32)
     monkeypatch.setattr(embedding, "_encoder", lambda source, endpoints: lambda batch: broken)
     with pytest.raises(AriaError, match=expected):
-        embed_texts(["text"], "m", cache=None)
+        embed(["text"])
 
 
-def test_cached_vectors_of_another_length_are_refused(counted, monkeypatch, tmp_path):
-    cache = tmp_path / "cache.sqlite"
-    embed_texts(TEXTS, "m", cache=cache)
+def test_cached_vectors_of_another_length_are_refused(counted, monkeypatch, cache):
+    embed(TEXTS)
     monkeypatch.setattr(
         embedding, "_encoder", lambda source, endpoints: lambda b: np.ones((len(b), 5))
     )
-    with pytest.raises(AriaError, match=r"vectors of 3 and 5 numbers: .* delete .*cache\.sqlite"):
-        embed_texts([*TEXTS, "Is it new?"], "m", cache=cache)
+    found = r"vectors of 3 and 5 numbers: .* delete .*cache.embeddings\.sqlite if"
+    with pytest.raises(AriaError, match=found):
+        embed([*TEXTS, "Is it new?"])
 
 
 @pytest.mark.parametrize("change", [{"model": "n"}, {"base_url": "http://there/v1"}])
-def test_another_model_behind_an_endpoint_embeds_anew(counted, tmp_path, change):
-    endpoint, cache = Endpoint(base_url="http://here/v1", model="m"), tmp_path / "cache.sqlite"
+def test_another_model_behind_an_endpoint_embeds_anew(counted, change):
+    endpoint = Endpoint(base_url="http://here/v1", model="m")
     for served, encoded in ((endpoint, 3), (endpoint, 0), (endpoint.model_copy(update=change), 3)):
         counted.clear()
-        embed_texts(TEXTS, "endpoint:here", endpoints={"here": served}, cache=cache)
+        embed(TEXTS, "endpoint:here", here=served)
         assert len(counted) == encoded
 
 
@@ -135,21 +165,20 @@ class _Server(BaseHTTPRequestHandler):
         pass
 
 
-def test_an_endpoint_embeds_with_the_key_from_the_environment(monkeypatch):
+def test_an_endpoint_embeds_with_the_key_from_the_environment(monkeypatch, cache):
     server = HTTPServer(("127.0.0.1", 0), _Server)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1"
     endpoint = Endpoint(base_url=url, model="m", api_key_env="EMBED_TEST_KEY")
     monkeypatch.delenv("EMBED_TEST_KEY", raising=False)
     with pytest.raises(AriaError, match="environment variable EMBED_TEST_KEY is not set"):
-        embed_texts(TEXTS, "endpoint:here", endpoints={"here": endpoint}, cache=None)
+        embed(TEXTS, "endpoint:here", here=endpoint)
     monkeypatch.setenv("EMBED_TEST_KEY", "s3cret")
-    vectors = embed_texts(
-        TEXTS, "endpoint:here", normalize=False, endpoints={"here": endpoint}, cache=None
-    )
+    vectors = embed(TEXTS, "endpoint:here", normalize=False, here=endpoint)
+    cache("another")
     monkeypatch.setattr(_Server, "ragged", True)
     with pytest.raises(AriaError, match="vectors of different lengths"):
-        embed_texts(TEXTS, "endpoint:here", endpoints={"here": endpoint}, cache=None)
+        embed(TEXTS, "endpoint:here", here=endpoint)
     server.shutdown()
     assert vectors[:, 0].tolist() == [len(text) for text in TEXTS]
     assert set(_Server.keys) == {"Bearer s3cret"}

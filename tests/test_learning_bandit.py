@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from learning_tiny import pace_of, policy_params, save_tiny_base, tiny_tokenizer
+from learning_tiny import policy_params, save_tiny_base, tiny_tokenizer
+from settings import pace
 
 from aria_dvc.chat import Renderer, view
 from aria_dvc.learning.advantages import advantages
-from aria_dvc.learning.examples import GameFrames, frames_examples
+from aria_dvc.learning.examples import LogFrames, frames_examples
 from aria_dvc.learning.gradients import gradient_variances
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import train_policy
@@ -26,7 +27,7 @@ TOKENIZER = tiny_tokenizer()
 RENDERER = Renderer(TOKENIZER)
 
 
-def bandit_games(seed: int = 0) -> GameFrames:
+def bandit_games(seed: int = 0) -> LogFrames:
     """Every action's credit averaged over its cell (the words so far), as the paper does."""
     rng = np.random.default_rng(seed)
     rows = []
@@ -51,7 +52,7 @@ def bandit_games(seed: int = 0) -> GameFrames:
     ids = table["episode_id"].unique()
     episodes = pd.DataFrame({"episode_id": ids, "role": "agent", "system_prompt": "", "info": "{}"})
     columns = ["episode_id", "position", "role", "turn", "cell", "cell_size", "return", "reward"]
-    return GameFrames(
+    return LogFrames(
         "bandit", table.drop(columns="cell"), episodes, rewards[columns].reset_index(drop=True)
     )
 
@@ -70,7 +71,7 @@ def base(tmp_path_factory):
     return save_tiny_base(tmp_path_factory.mktemp("base") / "base")
 
 
-@pytest.mark.parametrize("credit", ["terminal", "aggregated"])
+@pytest.mark.parametrize("credit", ["terminal", "aria"])
 def test_training_approaches_the_optimum(base, tmp_path, credit):
     assert 0.3 < probability_of_optimum(load_model(base)) < 0.7
     params = policy_params(
@@ -78,7 +79,7 @@ def test_training_approaches_the_optimum(base, tmp_path, credit):
         batch_size=15,
     )  # fmt: skip
     train_policy(
-        params, pace_of(tokens_per_batch=4096, checkpoint_every=1000), [bandit_games()], base,
+        params, pace(tokens_per_batch=4096, checkpoint_every=1000), [bandit_games()], base,
         tmp_path / "p", seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
     assert probability_of_optimum(load_model(ModelSource(tmp_path / "p"))) > 0.9
@@ -86,7 +87,7 @@ def test_training_approaches_the_optimum(base, tmp_path, credit):
 
 def test_aggregation_lowers_the_gradient_variance(base):
     game = bandit_games()
-    credits = tuple(advantages(game, credit, "centred") for credit in ("aggregated", "terminal"))
+    credits = tuple(advantages(game, credit, "centred") for credit in ("aria", "terminal"))
     aggregated, terminal = gradient_variances(
         load_model(base), frames_examples([game], RENDERER, 512).items, credits,
         policy_collate(TOKENIZER.pad_token_id, keep_zero=True),

@@ -2,7 +2,8 @@
 
 import pytest
 from benchmarks.training import epoch_cost, made_up_dialogues, one_turn_each
-from learning_tiny import pace_of, save_tiny_base, tiny_tokenizer
+from learning_tiny import save_tiny_base, tiny_tokenizer
+from settings import pace
 
 from aria_dvc.chat import Renderer
 from aria_dvc.learning.examples import build_examples
@@ -14,7 +15,7 @@ def test_sixteen_turns_need_a_quarter_of_the_tokens(tmp_path):
     whole = build_examples(made_up_dialogues(2, 16, 0), Renderer(tokenizer), 1 << 20).items
     single = one_turn_each(whole)
     costs = [
-        epoch_cost(base, examples, tokenizer.pad_token_id, pace_of(tokens_per_batch=8192))
+        epoch_cost(base, examples, tokenizer.pad_token_id, pace(tokens_per_batch=8192))
         for examples in (whole, single)
     ]
     assert len(single) == 32

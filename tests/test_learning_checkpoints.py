@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,12 +16,14 @@ import pytest
 import torch
 from learning_tiny import LORA, PACE, made_up_game, policy_params, save_tiny_base
 from safetensors.torch import load_file
+from settings import pace
 
 from aria_dvc.errors import AriaError
 from aria_dvc.learning import checkpoints
 from aria_dvc.learning.checkpoints import COMPLETE, RunFolder, training_errors
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.models.source import ModelSource
+from aria_dvc.params import described_fields
 
 TESTS = Path(__file__).parent
 DROPOUT = LORA.model_copy(update={"dropout": 0.2})  # draws on the restored random state
@@ -51,9 +54,9 @@ def folder(tmp_path_factory):
     return path
 
 
-def train(folder, out, cache="cache", params=PARAMS, games=GAMES, **extra):
+def train(folder, out, cache="cache", params=PARAMS, games=GAMES, pace=PACE, **extra):
     return train_policy(
-        params, PACE, games, ModelSource(folder / "base"), out,
+        params, pace, games, ModelSource(folder / "base"), out,
         seed=0, cache=folder / cache, **extra,
     )  # fmt: skip
 
@@ -92,6 +95,27 @@ def test_finished_result_is_restored_unless_an_input_changed(folder, tmp_path):
     games = [replace(GAMES[0], rewards=changed)]
     train(folder, tmp_path / "c", games=games, progress=lambda done, total: steps.append(done))
     assert len(steps) > before
+
+
+def test_killed_run_may_go_on_at_another_pace(folder):
+    def dies(done, total):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    steady = {"params": policy_params(epochs=3)}  # no dropout, which draws for each micro-batch
+    train(folder, folder / "steady", cache="steady", **steady)
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, folder / "paced", cache="paced", progress=dies, **steady)
+    steady["pace"] = pace(tokens_per_batch=300, checkpoint_every=3)
+    started = []
+    steady["progress"] = lambda done, total: started.append(done)
+    train(folder, folder / "paced", cache="paced", **steady)
+    assert started[0] == 5
+    curves = [pd.read_csv(folder / run / "history.csv") for run in ("steady", "paced")]
+    pd.testing.assert_frame_equal(*curves, rtol=1e-3)
+    weights = [load_file(folder / run / "adapter_model.safetensors") for run in ("steady", "paced")]
+    for name, tensor in weights[0].items():
+        torch.testing.assert_close(weights[1][name], tensor, rtol=1e-3, atol=1e-5)
 
 
 def test_half_written_checkpoint_is_passed_over(tmp_path, monkeypatch):
@@ -136,7 +160,10 @@ def failing(monkeypatch):
     [
         ("nan", "loss became nan at step 5"),
         ("gradient", "gradient became nan at step 5"),
-        (torch.OutOfMemoryError("CUDA out of memory"), "out of memory: lower pace.tokens_per"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory"),
+            "out of memory: lower pace.tokens_per_batch or policy.max_tokens",
+        ),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 1 bytes"), "out of memory"),
         (OSError(errno.ENOSPC, "No space left on device"), "disk is full"),
     ],
@@ -179,6 +206,21 @@ def test_disk_that_fills_while_the_result_is_delivered(folder, monkeypatch):
     with pytest.raises(AriaError, match="disk is full"):
         train(folder, folder / "delivered", cache="undelivered")
     assert not (folder / "delivered").exists()
+
+
+@pytest.mark.parametrize("stage", ["base_model", "reward_model", "policy", "online"])
+def test_a_lack_of_memory_names_knobs_that_there_are(stage):
+    with (
+        pytest.raises(AriaError, match=f"^{stage}: out of memory") as caught,
+        training_errors(stage),
+    ):
+        raise MemoryError
+    knobs = re.findall(r"[a-z_]+(?:\.[a-z_]+)+", str(caught.value))
+    assert knobs[0] == "pace.tokens_per_batch"
+    for knob in knobs:
+        *block, name = knob.split(".")
+        assert name in described_fields(tuple(block)), knob
+    assert len(knobs) == 2
 
 
 def test_other_errors_are_not_disguised():

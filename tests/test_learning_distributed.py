@@ -12,13 +12,13 @@ import torch
 from learning_tiny import (
     LORA,
     made_up_game,
-    pace_of,
     policy_params,
     save_tiny_base,
     tiny_model,
     tiny_tokenizer,
 )
 from safetensors.torch import load_file
+from settings import pace
 
 from aria_dvc.chat import Renderer
 from aria_dvc.learning import trainer as trainer_module
@@ -33,7 +33,7 @@ TESTS = Path(__file__).parent
 CONFIGS = TESTS.parent / "configs" / "accelerate"
 GAMES = [made_up_game(episodes=8, turns=3)]
 PARAMS = policy_params(epochs=2, batch_size=8, learning_rate=3e-3)
-PACE = pace_of(tokens_per_batch=500)
+PACE = pace(tokens_per_batch=500)
 
 SCRIPT = """
 import sys
@@ -170,7 +170,7 @@ def test_several_visible_gpus_without_a_launcher_train_on_one(tmp_path, monkeypa
 
     original = trainer_module.TrainingArguments
     monkeypatch.setattr(trainer_module, "TrainingArguments", on_two_gpus)
-    settings = FitSettings(1e-3, 0, pace_of())
+    settings = FitSettings(1e-3, 0, pace())
     example = frames_examples(GAMES, Renderer(tiny_tokenizer()), 512).items[0]
     plan = make_plan([(example, np.ones(1))], [[0]], 1024)
     assert trainer_module._arguments(tmp_path, plan, settings, 0).n_gpu == 1

@@ -102,7 +102,7 @@ def test_both_roles_of_all_games_become_examples():
     built = frames_examples(frames, RENDERER, 4096)
     keys = {key for example in built.items for key in example.keys}
     expected = {
-        (game.game, row.episode_id, row.position)
+        (game.name, row.episode_id, row.position)
         for game in frames
         for row in game.turns.itertuples()
     }
@@ -118,7 +118,7 @@ def test_an_end_of_turn_that_was_never_sampled_is_not_trained():
     opened = without_unsampled_ends(examples, [noted], len(RENDERER.end_ids()))
     for before, after in zip(examples, opened, strict=True):
         lost = np.flatnonzero(before.action != after.action)
-        expected = [(before.game, episode, 2)] if (before.game, episode, 2) in before.keys else []
+        expected = [(before.log, episode, 2)] if (before.log, episode, 2) in before.keys else []
         assert [before.keys[before.action[i]] for i in lost] == expected
         assert [int(before.input_ids[i]) for i in lost] == RENDERER.end_ids() * len(expected)
 

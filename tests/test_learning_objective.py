@@ -53,7 +53,7 @@ def turn_by_turn_loss(model, game, weights):
             logp = model(input_ids=ids).logits[0].log_softmax(-1)
             steps = torch.arange(len(prompt) - 1, ids.shape[1] - 1)
             total -= (
-                weights[game.game, episode_id, position] * logp[steps, torch.tensor(action)].sum()
+                weights[game.name, episode_id, position] * logp[steps, torch.tensor(action)].sum()
             )
     return total
 

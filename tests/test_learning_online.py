@@ -328,7 +328,7 @@ def test_remote_scorer_gives_the_scores_of_the_one_in_process(start, served):
     local = tiny_scorer(start / "rm", base_of(start), max_tokens=512)
     expected = local.score_dialogues(found)
     assert 0 < len(expected) < len(turns)
-    assert RemoteScorer(served).score_dialogues(found) == pytest.approx(expected, abs=1e-5)
+    assert RemoteScorer(served, 60.0).score_dialogues(found) == pytest.approx(expected, abs=1e-5)
 
 
 def test_online_training_with_a_remote_scorer_refreshes_nothing(start, served, tmp_path):
@@ -340,8 +340,8 @@ def test_online_training_with_a_remote_scorer_refreshes_nothing(start, served, t
 def test_remote_scorer_says_which_server_is_dead_or_strange(served):
     found = frames_dialogues([made_up_game(episodes=1)])
     with pytest.raises(AriaError, match=r"http://127\.0\.0\.1:9 gave no answer within 0\.1 s"):
-        RemoteScorer("http://127.0.0.1:9", deadline_s=0.1).score_dialogues(found)
+        RemoteScorer("http://127.0.0.1:9", 0.1).score_dialogues(found)
     with pytest.raises(AriaError, match=r"/nowhere refuses the request \(HTTP 404"):
-        RemoteScorer(f"{served}nowhere").score_dialogues(found)
+        RemoteScorer(f"{served}nowhere", 60.0).score_dialogues(found)
     with pytest.raises(ValidationError, match="scorer"):
         OnlineParams(**{**ONLINE.model_dump(), "scorer": "10.0.0.1:8037"})

@@ -1,5 +1,6 @@
 """The reward model: one pass per dialogue, split by episode, learns what is there."""
 
+import argparse
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,9 @@ from aria_dvc.learning.calibration import fit_metrics
 from aria_dvc.learning.examples import dialogues, frames_examples
 from aria_dvc.learning.reward_head import action_scores, regression_collate
 from aria_dvc.learning.reward_model import split_episodes, train_reward_model
+from aria_dvc.learning.scorer_server import add_scorer_parser
 from aria_dvc.models.loading import load_model
+from aria_dvc.models.source import ModelSource
 
 TOKENIZER = tiny_tokenizer()
 RENDERER = Renderer(TOKENIZER)
@@ -91,7 +94,7 @@ def test_scorer_agrees_chat_by_chat_and_dialogue_by_dialogue(trained, base):
         lines = list(zip(rows["role"], rows["text"], strict=True))
         for position in dialogue.positions:
             chat = view(lines[: position + 1], dialogue.role, dialogue.messages[0]["content"])
-            expected = whole[dialogue.game, dialogue.episode_id, position]
+            expected = whole[dialogue.log, dialogue.episode_id, position]
             assert scorer.score_chats([chat])[0][-1] == pytest.approx(expected, abs=1e-4)
             said_deal = lines[position][1] == "deal"
             assert (expected > 0.5) == said_deal
@@ -110,6 +113,30 @@ def test_scorer_refuses_what_it_cannot_score(trained, base, tmp_path, monkeypatc
         tiny_scorer(tmp_path, base)
     with pytest.raises(AriaError, match=r"an adapter on base, which .* pass --base FOLDER"):
         tiny_scorer(trained[0])
+
+
+def test_how_long_it_was_trained_is_noted_and_the_server_keeps_to_it(trained, base, monkeypatch):
+    made = []
+
+    class Scorer:
+        def __init__(self, *sources, **limits):
+            made.append((*sources, limits))
+
+        def score_chats(self, chats):
+            return []
+
+    monkeypatch.setattr("aria_dvc.learning.scorer.RewardScorer", Scorer)
+    monkeypatch.setattr("uvicorn.run", lambda app, **address: made.append(address["port"]))
+    parser = argparse.ArgumentParser()
+    add_scorer_parser(parser.add_subparsers())
+    for options in ([], ["--max-tokens", "99", "--precision", "float32"]):
+        arguments = ["serve-reward-model", str(trained[0]), "--base", str(base), *options]
+        parsed = parser.parse_args([*arguments, "--port", "8111"])
+        parsed.run(parsed)
+    sources = ModelSource(str(trained[0])), ModelSource(str(base))
+    as_trained = {"max_tokens": 512, "tokens_per_batch": 512, "precision": "auto"}
+    asked = {"max_tokens": 99, "tokens_per_batch": 99, "precision": "float32"}
+    assert made == [(*sources, as_trained), 8111, (*sources, asked), 8111]
 
 
 def test_split_keeps_an_episode_whole_and_is_seeded():

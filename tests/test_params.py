@@ -91,6 +91,13 @@ def set_at(raw, path, value):
         ("variants.aria", {"lora": {"rank": 0}}, "variants.aria.lora.rank: input should be"),
         ("variants.aria", {"method": "none"}, "method none is vanilla's alone"),
         ("variants.my-arm", {}, "variants: 'my-arm' is no name"),
+        ("variants.aria", {"credit": "terminal"}, "variants.aria: it trains on terminal: give it"),
+        (
+            "policy.credit",
+            "kernel",
+            "variants.other.credit: kernel is neither aggregate.meth",
+        ),
+        ("aggregate.method", "kernel", "variants.aria.credit: aria is neither aggregate.method"),
         ("logs.bargaining.episodes", 0, "logs.bargaining.episodes: no game is played"),
         ("logs.bargaining.players.bob", "endpoint:x", "bob: no endpoint x under endpoints"),
         ("logs.bargaining.category", "single_agent", "bargaining is a game of adversarial"),
@@ -109,6 +116,7 @@ def set_at(raw, path, value):
 )
 def test_what_would_fail_hours_later_is_refused_at_once(raw, path, value, expected):
     raw["online"]["variants"] = ["aria"]
+    raw["variants"]["other"] = {}
     check_params(raw)
     set_at(raw, path, value)
     with pytest.raises(AriaError) as caught:
@@ -153,14 +161,14 @@ def test_own_logs_have_any_name_and_train_nothing_unless_their_category_is_liste
 
 def test_weights_where_dvc_would_not_see_them_change_are_refused(raw, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for folder in ("elsewhere", "models/real"):
+    for folder in ("elsewhere", "models/language/real"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "models/linked").symlink_to(tmp_path / "elsewhere")
-    for source in ("elsewhere", str(tmp_path / "elsewhere"), "models/linked"):
+    (tmp_path / "models/language/linked").symlink_to(tmp_path / "elsewhere")
+    for source in ("elsewhere", str(tmp_path / "elsewhere"), "models/language/linked"):
         set_at(raw, "base_model.source", source)
         with pytest.raises(AriaError, match=r"base_model\.source: .* would not see its weights"):
             check_params(raw)
-    set_at(raw, "base_model.source", "models/real")
+    set_at(raw, "base_model.source", "models/language/real")
     check_params(raw)
 
 

@@ -47,7 +47,7 @@ def prepare(folder: Path, inputs: Path) -> Workspace:
     workspace = Workspace.copy_of_project(folder)
     for name in ("model", *LOGS):
         source = inputs / (name if name == "model" else f"{name}.jsonl")
-        target = folder / ("models/tiny" if name == "model" else f"data/logs/{name}.jsonl")
+        target = folder / ("models/language/tiny" if name == "model" else f"data/logs/{name}.jsonl")
         workspace.run("cp", "-r", str(source), str(target))
         workspace.run("dvc", "add", "-q", str(target.relative_to(folder)))
     workspace.set_params(
@@ -57,7 +57,7 @@ def prepare(folder: Path, inputs: Path) -> Workspace:
                 for name in LOGS
             },
             "categories": list(CATEGORIES),
-            "base_model.source": "models/tiny",
+            "base_model.source": "models/language/tiny",
             "base_model.warm_start": False,
             "cluster.k_max": 25,
             "evaluate.games.twenty_questions.episodes": 2,
@@ -192,8 +192,14 @@ def test_one_more_variant_runs_its_own_stages_alone(workspace):
     workspace.set_params({"variants.discounted": {"credit": "discounted"}})
     ran, _ = workspace.repro()
     assert ran == of_variants("policy", "evaluate", variants=("discounted",)) | {"report"}
+    workspace.set_params(
+        {"variants.regression": {"credit": "regression"}, "aggregate.further": ["regression"]}
+    )
+    ran, _ = workspace.repro()
+    assert ran >= of_variants("policy", "evaluate", variants=("regression",)) | {"report"}
+    assert not ran & instances("select_k", "cluster")
     evaluation = workspace.read_json("metrics/evaluation.json")
-    assert {"vanilla", "aria", "discounted"} <= set(evaluation["guess_my_city"])
+    assert {"vanilla", "aria", "discounted", "regression"} <= set(evaluation["guess_my_city"])
     workspace.run("git", "checkout", "-q", ".")
     workspace.run("dvc", "checkout", "-q")
 
@@ -212,7 +218,7 @@ def test_one_changed_log_reruns_that_log_and_what_learns_from_its_category(works
 
 
 def test_changed_weights_of_a_local_model_are_noticed(workspace):
-    weights = workspace.folder / "models/tiny/model.safetensors"
+    weights = workspace.folder / "models/language/tiny/model.safetensors"
     kept = weights.read_bytes()
     weights.unlink()
     weights.write_bytes(kept[:-4] + bytes([kept[-4] ^ 1, *kept[-3:]]))

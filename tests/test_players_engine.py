@@ -51,8 +51,8 @@ def sampling(temperature=0.0, max_new_tokens=12, top_p=1.0, seed=0) -> Sampling:
     return Sampling(temperature, top_p, max_new_tokens, seed, logprobs=True)
 
 
-def engine_of(model, seats=64, cache_bytes=4 << 30, **options) -> Engine:
-    return Engine(model, [END], seats=seats, cache_bytes=cache_bytes, **options)
+def engine_of(model, slots=64, cache_bytes=4 << 30, **options) -> Engine:
+    return Engine(model, [END], slots=slots, cache_bytes=cache_bytes, **options)
 
 
 GREEDY = sampling()
@@ -60,7 +60,7 @@ GREEDY = sampling()
 
 @torch.inference_mode()
 def test_many_rows_of_unlike_length_equal_plain_decoding(model):
-    engine = engine_of(model, seats=4, prompt_tokens=16)
+    engine = engine_of(model, slots=4, prompt_tokens=16)
     prompts = [prompt(i, 3 + 7 * i) for i in range(24)]
     jobs = [((str(i), "a"), ids, GREEDY) for i, ids in enumerate(prompts)]
     for ids, got in zip(prompts, generate(engine, jobs), strict=True):
@@ -71,7 +71,7 @@ def test_many_rows_of_unlike_length_equal_plain_decoding(model):
 
 @torch.inference_mode()
 def test_later_turns_compute_only_what_is_new(model):
-    engine = engine_of(model, seats=2)
+    engine = engine_of(model, slots=2)
     first = generate(engine, [(("0", "a"), prompt(0, 40), GREEDY)])[0]
     longer = prompt(0, 40) + first.token_ids + prompt(1, 5)
     second = generate(engine, [(("0", "a"), longer, GREEDY)])[0]
@@ -82,7 +82,7 @@ def test_later_turns_compute_only_what_is_new(model):
 
 @torch.inference_mode()
 def test_a_changed_history_is_recomputed_from_the_change(model):
-    engine = engine_of(model, seats=1)
+    engine = engine_of(model, slots=1)
     ids = prompt(0, 40)
     generate(engine, [(("0", "a"), ids, GREEDY)])
     changed = [*ids[:30], 2 if ids[30] != 2 else 3, *ids[31:]]
@@ -93,7 +93,7 @@ def test_a_changed_history_is_recomputed_from_the_change(model):
 
 @torch.inference_mode()
 def test_a_new_dialogue_borrows_a_shared_beginning(model):
-    engine = engine_of(model, seats=4)
+    engine = engine_of(model, slots=4)
     system = prompt(0, 60)
     generate(engine, [(("0", "a"), system + prompt(1, 6), GREEDY)])
     other = system + prompt(2, 8)
@@ -104,7 +104,7 @@ def test_a_new_dialogue_borrows_a_shared_beginning(model):
 
 @torch.inference_mode()
 def test_dialogues_that_start_together_compute_their_shared_beginning_once(model):
-    engine = engine_of(model, seats=16, prompt_tokens=80)
+    engine = engine_of(model, slots=16, prompt_tokens=80)
     system = prompt(0, 60)
     prompts = [system + prompt(i, 8) for i in range(1, 17)]
     got = generate(engine, [((str(i), "a"), ids, GREEDY) for i, ids in enumerate(prompts)])
@@ -114,20 +114,20 @@ def test_dialogues_that_start_together_compute_their_shared_beginning_once(model
 
 
 @torch.inference_mode()
-def test_a_small_cache_forgets_idle_seats_and_stays_right(model):
-    cell = engine_of(model).seating.cache.shape.token_bytes
-    engine = engine_of(model, seats=64, cache_bytes=3 * 256 * cell)
+def test_a_small_cache_forgets_idle_dialogues_and_stays_right(model):
+    cell = engine_of(model).allocator.cache.shape.token_bytes
+    engine = engine_of(model, slots=64, cache_bytes=3 * 256 * cell)
     jobs = [((str(i), "a"), prompt(i, 20 + i), GREEDY) for i in range(10)]
     got = generate(engine, jobs) + generate(engine, jobs[::-1])[::-1]
     for (_, ids, _), result in zip(jobs + jobs, got, strict=True):
         assert result.token_ids == reference(model, ids, 12)[0]
-    assert engine.seating.cache.slots * engine.seating.cache.length <= 3 * 256
+    assert engine.allocator.cache.slots * engine.allocator.cache.length <= 3 * 256
     long = prompt(0, 600)
     assert (
         generate(engine, [(("l", "a"), long, GREEDY)])[0].token_ids
         == (reference(model, long, 12)[0])
     )
-    assert engine.seating.cache.slots * engine.seating.cache.length <= 3 * 256
+    assert engine.allocator.cache.slots * engine.allocator.cache.length <= 3 * 256
 
 
 def test_a_prompt_beyond_the_model_is_the_players_failure(model):
@@ -138,14 +138,14 @@ def test_a_prompt_beyond_the_model_is_the_players_failure(model):
 
 
 def test_a_prompt_beyond_the_cache_is_a_mistake_in_the_settings(model):
-    with pytest.raises(AriaError, match=r"raise settings\.cache_gib"):
+    with pytest.raises(AriaError, match=r"raise pace\.cache_gib or lower max_new_tokens"):
         generate(engine_of(model, cache_bytes=1), [(("0", "a"), prompt(0, 250), GREEDY)])
 
 
 @torch.inference_mode()
 def test_a_rows_draws_depend_on_its_own_seed_only(model):
     def drawn(others: int) -> list[int]:
-        engine = engine_of(model, seats=8)
+        engine = engine_of(model, slots=8)
         jobs = [
             ((str(i), "a"), prompt(i, 10), sampling(1.0, 20, 0.9, seed=i))
             for i in range(1 + others)
@@ -158,15 +158,15 @@ def test_a_rows_draws_depend_on_its_own_seed_only(model):
 
 @torch.inference_mode()
 def test_freed_slots_are_used_again(model):
-    engine = engine_of(model, seats=2)
+    engine = engine_of(model, slots=2)
     for i in range(12):
         generate(engine, [((str(i), "a"), prompt(i, 10), GREEDY)])
         engine.finished(str(i))
-    assert engine.seating.cache.slots == 2
+    assert engine.allocator.cache.slots == 2
 
 
 def test_closing_gives_up_what_is_under_way(model):
-    engine = engine_of(model, seats=2)
+    engine = engine_of(model, slots=2)
 
     async def run() -> list:
         long = sampling(max_new_tokens=1000)
@@ -179,11 +179,11 @@ def test_closing_gives_up_what_is_under_way(model):
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     assert all(isinstance(result, asyncio.CancelledError) for result in asyncio.run(run()))
-    assert engine.seating.cache.slots == 0
+    assert engine.allocator.cache.slots == 0
 
 
 def test_an_error_of_the_model_reaches_every_game(model):
-    engine = engine_of(model, seats=2)
+    engine = engine_of(model, slots=2)
     jobs = [((str(i), "a"), [70_000], GREEDY) for i in range(3)]  # no such token
 
     async def run() -> list:

@@ -8,7 +8,8 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.fake_game import CountingGame, play_settings
+from tests.fake_game import CountingGame
+from tests.settings import pace, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.chat import Renderer
@@ -48,9 +49,8 @@ def adapter(base, tmp_path_factory):
     return folder
 
 
-def greedy_context(base, adapter=None, **changes) -> PlayerContext:
-    settings = play_settings(temperature=0.0, dtype="float32", **changes)
-    return PlayerContext(settings, str(base), adapter=adapter)
+def greedy_context(base, **options) -> PlayerContext:
+    return PlayerContext(play_settings(temperature=0.0), pace(), ModelSource(base), **options)
 
 
 def say(player) -> Reply:
@@ -69,18 +69,33 @@ def test_policy_without_adapter_and_base_share_one_model(base):
     assert say(policy) == say(vanilla)
 
 
-def test_only_the_context_says_which_adapter_is_worn(base):
-    settings = play_settings(dtype="float32", adapter="nowhere")
-    assert PlayerContext(settings, str(base)).player("policy").adapter is None
-
-
 def test_an_adapter_changes_the_policy_and_not_the_base(base, adapter):
-    context = greedy_context(base, adapter=str(adapter), record_logprobs=True)
+    context = greedy_context(base, adapter=adapter, record_logprobs=True)
     policy, vanilla = context.player("policy"), context.player("base")
     assert policy.engine is not vanilla.engine
     assert policy.model == f"{base}+{adapter}"
     said, plain = say(policy), say(vanilla)
     assert said.logprobs != plain.logprobs
+
+
+def test_an_adapters_folder_as_the_model_is_its_base_wearing_it(base, tmp_path):
+    """As base and as policy alike: nothing but the source says which adapter that is."""
+    from peft import LoraConfig, get_peft_model
+
+    lora = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    wearing = get_peft_model(tiny_model(), lora)
+    wearing.peft_config["default"].base_model_name_or_path = str(base)
+    wearing.save_pretrained(tmp_path)
+    context = greedy_context(tmp_path, record_logprobs=True)
+    worn = say(greedy_context(base, adapter=tmp_path, record_logprobs=True).player("policy"))
+    for spec in ("policy", "base"):
+        player = context.player(spec)
+        assert player.adapter is None
+        said = say(player)
+        assert said.text == worn.text
+        assert said.logprobs == pytest.approx(worn.logprobs, abs=1e-5)
+    plain = say(greedy_context(base, record_logprobs=True).player("policy"))
+    assert plain.logprobs != pytest.approx(worn.logprobs, abs=1e-2)
 
 
 @torch.inference_mode()
@@ -133,7 +148,7 @@ def test_the_renderer_that_remembers_renders_the_same():
 
 
 def test_bfloat16_plays(base):
-    context = PlayerContext(play_settings(dtype="bfloat16"), str(base))
+    context = PlayerContext(play_settings(), pace(precision="bfloat16"), ModelSource(base))
     player = make_player("policy", context)
     assert player.engine.model.dtype == torch.bfloat16
     assert say(player).completion_tokens > 0
@@ -151,4 +166,4 @@ def test_models_and_adapters_that_cannot_be_loaded_are_named(base, tmp_path):
     with pytest.raises(AriaError, match="cannot be loaded"):
         make_player("policy", context)
     with pytest.raises(AriaError, match="adapter"):
-        make_player("policy", greedy_context(base, adapter=str(tmp_path)))
+        make_player("policy", greedy_context(base, adapter=tmp_path))

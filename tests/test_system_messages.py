@@ -17,7 +17,7 @@ from aria_dvc.__main__ import main
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
-from aria_dvc.learning.examples import GameFrames, dialogues, frames_dialogues, frames_examples
+from aria_dvc.learning.examples import LogFrames, dialogues, frames_dialogues, frames_examples
 from aria_dvc.learning.own_actions import without_reasked, without_unsampled_ends
 from aria_dvc.learning.reward_model import train_reward_model
 from aria_dvc.learning.scorer import RewardScorer
@@ -232,7 +232,7 @@ def test_place_and_position_are_kept_apart():
 
 
 @pytest.fixture(scope="module")
-def frames(tmp_path_factory) -> GameFrames:
+def frames(tmp_path_factory) -> LogFrames:
     """The tables of a log that went through the stages up to the credit."""
     folder = tmp_path_factory.mktemp("run")
     params = with_log(as_lines(folder / "chat.jsonl", chats()))
@@ -278,7 +278,7 @@ def test_notes_on_utterances_count_as_the_log_does(frames):
     assert set(gone["episode_id"]) == {f"e{number}" for number in range(1, 12, 3)}
     assert len(kept) == len(frames.rewards) - len(gone)
     examples = frames_examples([frames], RENDERER, 4096).items
-    cut = GameFrames("chat", frames.turns, noted, frames.rewards)
+    cut = LogFrames("chat", frames.turns, noted, frames.rewards)
     opened = without_unsampled_ends(examples, [cut], 1)
     for before, after in zip(examples, opened, strict=True):
         lost = np.flatnonzero(before.action != after.action)
@@ -312,7 +312,7 @@ def test_a_scorer_elsewhere_is_told_the_prompt(frames, monkeypatch):
         asked.extend(body["items"])
         return {"scores": [[0.5, 0.5] for _ in body["items"]]}
 
-    scorer = RemoteScorer("http://127.0.0.1:9")
+    scorer = RemoteScorer("http://127.0.0.1:9", 1.0)
     monkeypatch.setattr(scorer.server, "ask", ask)
     scores = scorer.score_dialogues(frames_dialogues([frames]))
     rewards = frames.rewards[["episode_id", "position"]]

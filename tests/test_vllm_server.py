@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.settings import pace, play_settings
 
 from aria_dvc.arena.collection import assign, collect_episodes
 from aria_dvc.games.registry import get_game
 from aria_dvc.models.loading import load_model
 from aria_dvc.models.lora import add_lora
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import Endpoint, Lora, PlaySettings, load_params
+from aria_dvc.params import load_params
 from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.players.registry import PlayerContext
+from aria_dvc.settings import Endpoint, Lora
 
 pytestmark = pytest.mark.vllm
 ROOT = Path(__file__).parents[1]
@@ -35,20 +37,13 @@ def base_url() -> Iterator[str]:
 
 
 def collected(base_url: str, game: str, players: dict[str, str], episodes: int) -> list:
-    settings = PlaySettings(
-        in_flight=16,
-        temperature=0.7,
-        top_p=0.95,
-        max_new_tokens=40,
-        max_reasks=2,
-        deadline_s=300,
-    )
-    context = PlayerContext(
-        settings, endpoints={"local": Endpoint(base_url=base_url, model="policy")}
-    )
+    settings = play_settings(temperature=0.7, max_new_tokens=40)
+    quick = pace(in_flight=16, deadline_s=300)
+    served = {"local": Endpoint(base_url=base_url, model="policy")}
+    context = PlayerContext(settings, quick, ModelSource("data/base_model"), served)
     made = {role: context.player(spec) for role, spec in players.items()}
     kind = get_game(game)
-    return collect_episodes(kind, assign(kind, episodes, 0), made, settings)
+    return collect_episodes(kind, assign(kind, episodes, 0), made, settings, quick)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +75,14 @@ def test_rollouts_with_an_adapter_that_the_server_loads_while_it_runs(base_url, 
     lora = Lora(rank=4, alpha=8, dropout=0.0, target_modules=["q_proj"], layers=1)
     add_lora(load_model(ModelSource(base)), lora, "policy").save_pretrained(tmp_path / "adapter")
     params = load_params(ROOT / "params.yaml")
-    online = params.policy.online.model_copy(update={"rollouts": "endpoint:local", "games": 2})
     params = params.model_copy(
         update={
-            "games": ["bargaining"],
+            "logs": {"bargaining": params.logs["bargaining"]},
             "endpoints": {"local": Endpoint(base_url=base_url, model="policy")},
-            "policy": params.policy.model_copy(update={"online": online}),
+            "online": params.online.model_copy(update={"rollouts": "endpoint:local", "games": 2}),
         }
     )
-    games = OnlineGames(params, "adversarial", base)
+    games = OnlineGames(params, "adversarial")
     for iteration in range(2):  # the second time the server has the adapter
         episodes = games.rollout(tmp_path / "adapter", iteration, iteration)
         assert len(episodes) == 2

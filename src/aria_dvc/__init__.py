@@ -46,7 +46,8 @@ def credit(
         game: what the log is of; None for what it says.
 
     Returns:
-        One row an action: episode_id, position, role, return (discounted), reward (the credit;
+        One row an action: episode_id, position (the message's place in its episode from 0, system
+        messages included, or what the frame says), role, return (discounted), reward (the credit;
         out of fold where the method is not defined in sample).
 
     Raises AriaError: one line with what, where and the remedy.

@@ -25,7 +25,7 @@ PLUMBING = frozenset(
         "memory",
         "params",
         "settings",
-        "arena.tally",
+        "arena.stats",
         "learning.checkpoints",
         "pipeline.paths",
         "progress",

@@ -20,19 +20,22 @@ from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.settings import (
     IN_PROCESS,
-    LOCAL_MODELS,
+    LANGUAGE_MODELS,
     SECRET,
+    SENTENCE_MODELS,
     AggregateParams,
     BaseModelParams,
     Block,
     ClusterParams,
     CollectParams,
+    CreditMethod,
     EmbedParams,
     Endpoint,
     EvaluateParams,
     LogSource,
     OnlineParams,
     Pace,
+    PlainReturn,
     PolicyParams,
     PrepareParams,
     ReportParams,
@@ -42,6 +45,8 @@ from aria_dvc.settings import (
 from aria_dvc.suggestions import did_you_mean
 
 VANILLA = "vanilla"
+# A variant of one of these names is what the name says.
+NAMED_AFTER = (*get_args(CreditMethod), *get_args(PlainReturn), "behaviour_cloning")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -92,11 +97,6 @@ class Params(Block):
         if problems:
             raise ValueError("\n".join(problems))
         return self
-
-    @property
-    def given_k(self) -> int | None:
-        """The integer k of params.yaml; None where `select_k` chooses."""
-        return None if self.k == "auto" else self.k
 
     def logs_of(self, category: str) -> list[str]:
         """The logs of one category, in the order of `logs`."""
@@ -167,8 +167,22 @@ class Params(Block):
                 for item in error.errors():
                     yield _describe({**item, "loc": ("variants", name, *item["loc"])})
                 continue
-            if name != VANILLA and policy.method == "none":
-                yield f"variants.{name}: method none is vanilla's alone: choose another method"
+            if name != VANILLA:
+                yield from self._policy_problems(name, policy)
+
+    def _policy_problems(self, name: str, policy: PolicyParams) -> Iterator[str]:
+        """What is wrong with a variant that is trained."""
+        known = [self.aggregate.method, *self.aggregate.further, *get_args(PlainReturn)]
+        trained_on = policy.credit if policy.method == "reinforce" else policy.method
+        if policy.method == "none":
+            yield f"variants.{name}: method none is vanilla's alone: choose another method"
+        elif policy.credit not in known:
+            yield (
+                f"variants.{name}.credit: {policy.credit} is neither aggregate.method nor among "
+                f"aggregate.further (known: {', '.join(known)})"
+            )
+        elif name in NAMED_AFTER and name != trained_on:
+            yield f"variants.{name}: it trains on {trained_on}: give it another name"
 
     def _player_problems(self) -> list[str]:
         """Players and servers that do not exist, wherever one is named that will be used."""
@@ -223,17 +237,17 @@ class Params(Block):
 
     def _model_problems(self) -> Iterator[str]:
         """Local weights lie where DVC sees them change."""
-        sources = {
-            "base_model.source": self.base_model.source,
-            "embed.source": self.embed.source,
-            "reward_model.backbone": self.reward_model.backbone,
-        }
-        for where, source in sources.items():
+        sources = (
+            ("base_model.source", self.base_model.source, LANGUAGE_MODELS),
+            ("reward_model.backbone", self.reward_model.backbone, LANGUAGE_MODELS),
+            ("embed.source", self.embed.source, SENTENCE_MODELS),
+        )
+        for where, source, watched in sources:
             path = Path(source)
-            if path.is_dir() and (not source.startswith(LOCAL_MODELS) or _has_linked_part(path)):
+            if path.is_dir() and (not source.startswith(watched) or _has_linked_part(path)):
                 yield (
                     f"{where}: {source} is a folder where DVC would not see its weights change: "
-                    f"link its files into models/ (cp -rs {source} models/), or copy and "
+                    f"link its files into {watched} (cp -rs {source} {watched}), or copy and "
                     "`dvc add` them there"
                 )
 

@@ -14,13 +14,14 @@ from pydantic_core import PydanticCustomError
 
 IN_PROCESS = "in_process"
 BASE_MODEL = "data/base_model"
-LOCAL_MODELS = "models/"
+LANGUAGE_MODELS, SENTENCE_MODELS = "models/language/", "models/sentence/"
 SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 PlayerKind = Literal["policy", "scripted", "endpoint"]
-CreditName = Literal["aggregated", "discounted", "terminal"]
+CreditMethod = Literal["aria", "shrinkage", "kernel", "regression", "prefix"]
+PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
 
 
 class Block(BaseModel):
@@ -118,7 +119,7 @@ class LogSource(Block):
     @property
     def is_played(self) -> bool:
         """Whether the dialogues come from playing; otherwise `source` is a log."""
-        return self.source == BASE_MODEL or self.source.startswith(LOCAL_MODELS)
+        return self.source == BASE_MODEL or self.source.startswith(LANGUAGE_MODELS)
 
 
 class WarmStart(Block):
@@ -138,8 +139,8 @@ class WarmStart(Block):
 
 class BaseModelParams(Block):
     source: str = Field(
-        description="packaged weights, a Hugging Face id or a folder under models/ "
-        "(paper: meta-llama/Meta-Llama-3-8B-Instruct)"
+        description="packaged weights, a Hugging Face id or a folder under "
+        "models/language/ (paper: meta-llama/Meta-Llama-3-8B-Instruct)"
     )
     trust_remote_code: bool = Field(
         description="true lets a model's own Python code run: only for sources that you trust"
@@ -198,7 +199,7 @@ class PrepareParams(Block):
 
 class EmbedParams(Block):
     source: str = Field(
-        description="packaged model, sentence-transformers id, folder under models/, or "
+        description="packaged model, sentence-transformers id, folder under models/sentence/, or "
         "endpoint:NAME (paper: text-embedding-3-small)"
     )
     use_log_vectors: bool = Field(
@@ -234,8 +235,11 @@ class SelectKParams(Block):
 
 
 class AggregateParams(Block):
-    method: Literal["aria", "shrinkage", "kernel", "regression", "prefix"] = Field(
+    method: CreditMethod = Field(
         description="aria (cell means, the paper's), shrinkage, kernel, regression or prefix"
+    )
+    further: list[CreditMethod] = Field(
+        description="more of these methods, for variants that train on their credit"
     )
     gamma: float = Field(
         gt=0, le=1, description="discount per own turn; lower = later turns matter more"
@@ -257,7 +261,8 @@ class Lora(Block):
 
 class RewardModelParams(Block):
     backbone: str = Field(
-        description="base = data/base_model, or a Hugging Face id or a folder under models/"
+        description="base = data/base_model, or a Hugging Face id or a folder under "
+        "models/language/"
     )
     learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")
     epochs: float = Field(gt=0, description="passes over the training actions (paper: 3)")
@@ -280,8 +285,9 @@ class PolicyParams(Block):
         description="reinforce, behaviour_cloning (imitate successful episodes), or none (the "
         "base model as it is)"
     )
-    credit: CreditName = Field(
-        description="aggregated (ARIA), discounted (no aggregation) or terminal (no decay either)"
+    credit: CreditMethod | PlainReturn = Field(
+        description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
+        "terminal (no decay either)"
     )
     advantage: Literal["return", "centred", "normalised"] = Field(
         description="return (the paper's), centred (minus the state's value) or normalised"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aria_dvc.arena.journal import Journal
-from aria_dvc.arena.tally import Tally
+from aria_dvc.arena.stats import Stats
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game, IllegalMove, Match
@@ -52,7 +52,7 @@ class Assignment:
 
 
 @dataclass
-class _Account:
+class _Usage:
     """What one role's turns cost in one episode."""
 
     prompt_tokens: int = 0
@@ -142,12 +142,12 @@ async def play_all(
     """
     check_players(game, players)
     finished = from_journal(journal, assignments)
-    table = _Table(game, players, settings, pace, reward, journal, finished)
+    collection = _Collection(game, players, settings, pace, reward, journal, finished)
     title = title or game.name
     with progress_bar(title) as update:
-        tally = Tally(title, len(assignments), len(finished), update)
-        await _run_tables(table, [a for a in assignments if a.episode_id not in finished], tally)
-    logger.info(tally.summary())
+        stats = Stats(title, len(assignments), len(finished), update)
+        await _run_all(collection, [a for a in assignments if a.episode_id not in finished], stats)
+    logger.info(stats.summary())
     return [finished[assignment.episode_id] for assignment in assignments]
 
 
@@ -175,7 +175,7 @@ def check_players(game: Game, players: Mapping[str, Any]) -> None:
 
 
 @dataclass
-class _Table:
+class _Collection:
     """What all games of one collection share."""
 
     game: Game
@@ -187,79 +187,80 @@ class _Table:
     finished: dict[str, Episode]
 
 
-async def _run_tables(table: _Table, todo: Iterable[Assignment], tally: Tally) -> None:
+async def _run_all(collection: _Collection, todo: Iterable[Assignment], stats: Stats) -> None:
     """Play `todo` with `in_flight` workers; the first error ends them all."""
     queue = iter(todo)
     try:
         async with asyncio.TaskGroup() as group:
-            watch = group.create_task(_watch(table, tally))
+            watch = group.create_task(_watch(collection, stats))
             workers = [
-                group.create_task(_work(table, queue, tally)) for _ in range(table.pace.in_flight)
+                group.create_task(_work(collection, queue, stats))
+                for _ in range(collection.pace.in_flight)
             ]
             await asyncio.gather(*workers)
             watch.cancel()
     except BaseExceptionGroup as errors:
-        raise _first(errors, table, tally) from None
+        raise _first(errors, collection, stats) from None
 
 
-def _first(errors: BaseExceptionGroup, table: _Table, tally: Tally) -> BaseException:
+def _first(errors: BaseExceptionGroup, collection: _Collection, stats: Stats) -> BaseException:
     """The first of several errors; one for the user also tells what was kept."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if not isinstance(error, AriaError):
         return error
-    kept = f"; {tally.done} of {tally.total} episodes are kept and will not be played again"
-    return AriaError(f"{table.game.name}: {error}{kept if table.journal else ''}")
+    kept = f"; {stats.done} of {stats.total} episodes are kept and will not be played again"
+    return AriaError(f"{collection.game.name}: {error}{kept if collection.journal else ''}")
 
 
-async def _work(table: _Table, queue: Iterator[Assignment], tally: Tally) -> None:
+async def _work(collection: _Collection, queue: Iterator[Assignment], stats: Stats) -> None:
     for assignment in queue:
-        episode = await play_episode(table, assignment, tally)
-        if table.journal:
-            table.journal.append(episode)
-        table.finished[assignment.episode_id] = episode
-        tally.count_episode(episode)
+        episode = await play_episode(collection, assignment, stats)
+        if collection.journal:
+            collection.journal.append(episode)
+        collection.finished[assignment.episode_id] = episode
+        stats.count_episode(episode)
 
 
-async def _watch(table: _Table, tally: Tally) -> None:
+async def _watch(collection: _Collection, stats: Stats) -> None:
     """End a run in which nothing moves."""
-    limit = table.pace.deadline_s
+    limit = collection.pace.deadline_s
     while True:
         await asyncio.sleep(min(LONGEST_WATCH_S, limit / 4))
-        if tally.idle() > limit:
+        if stats.idle() > limit:
             raise AriaError(
                 f"no player has answered for {limit:.0f} s: see that servers answer, "
                 "or raise pace.deadline_s in params.yaml"
             )
 
 
-async def play_episode(table: _Table, assignment: Assignment, tally: Tally) -> Episode:
+async def play_episode(collection: _Collection, assignment: Assignment, stats: Stats) -> Episode:
     """One game from its first turn to its outcome."""
-    match = table.game.start(assignment.config, table.reward)
-    prompts = {role: match.system_prompt(role) for role in table.game.roles}
-    accounts = {role: _Account() for role in table.players}
-    said: dict[int, _Said] = {}  # by position in the dialogue
+    match = collection.game.start(assignment.config, collection.reward)
+    prompts = {role: match.system_prompt(role) for role in collection.game.roles}
+    usages = {role: _Usage() for role in collection.players}
+    said: dict[int, _AcceptedReply] = {}  # by position in the dialogue
     turn = 0
     while (role := match.to_move) is not None:
-        taken = await _Turn(table, assignment, match, role, turn, accounts[role], tally).take()
+        taken = await _Turn(collection, assignment, match, role, turn, usages[role], stats).take()
         if taken is not None:
             said[len(match.lines) - 1] = taken
         turn += 1
-    for player in set(table.players.values()):
+    for player in set(collection.players.values()):
         player.finished(assignment.episode_id)
     return Episode(
         episode_id=assignment.episode_id,
-        game=table.game.name,
+        game=collection.game.name,
         utterances=[Utterance(role, text) for role, text in match.lines or _silence(match)],
         rewards=dict(match.outcome.rewards) if match.outcome else {},
         prompts=prompts,
-        info=_record(table, assignment, match, accounts, said).to_json(),
+        info=_record(collection, assignment, match, usages, said).to_json(),
     )
 
 
 @dataclass(frozen=True)
-class _Said:
+class _AcceptedReply:
     """The reply that became a line of the dialogue, and how many re-asks came before it."""
 
     reply: Reply
@@ -270,28 +271,28 @@ class _Said:
 class _Turn:
     """One turn: ask, re-ask after illegal moves, forfeit in the end."""
 
-    table: _Table
+    collection: _Collection
     assignment: Assignment
     match: Match
     role: str
     turn: int
-    account: _Account
-    tally: Tally
+    usage: _Usage
+    stats: Stats
 
-    async def take(self) -> _Said | None:
+    async def take(self) -> _AcceptedReply | None:
         """Play the role's move, or forfeit with the last text; None if that left no line."""
         hint, kind = "", "no_reply"
-        last: _Said | None = None
-        for attempt in range(self.table.settings.max_reasks + 1):
+        last: _AcceptedReply | None = None
+        for attempt in range(self.collection.settings.max_reasks + 1):
             try:
                 reply = await self._ask(attempt, hint)
                 if reply.text.strip():
-                    last = _Said(reply, attempt)
+                    last = _AcceptedReply(reply, attempt)
                 self.match.play(reply.text)
-                return _Said(reply, attempt)
+                return _AcceptedReply(reply, attempt)
             except IllegalMove as error:
                 hint, kind = error.hint, error.kind
-                self.account.reasks[kind] += 1
+                self.usage.reasks[kind] += 1
             except PlayerFailure as failure:
                 if failure.kind not in OWN_FAULTS:
                     raise AriaError(
@@ -313,13 +314,13 @@ class _Turn:
             seed=derived_seed(self.assignment.seed, self.role, self.turn, attempt),
         )
         reply = await self._player.reply(request)
-        self.account.add(reply)
-        self.tally.count_reply(reply)
+        self.usage.add(reply)
+        self.stats.count_reply(reply)
         return reply
 
     @property
     def _player(self) -> Player:
-        return self.table.players[self.role]
+        return self.collection.players[self.role]
 
 
 def _silence(match: Match) -> list[Line]:
@@ -337,23 +338,23 @@ def with_hint(messages: list[Message], hint: str) -> list[Message]:
 
 
 def _record(
-    table: _Table,
+    collection: _Collection,
     assignment: Assignment,
     match: Match,
-    accounts: Mapping[str, _Account],
-    said: Mapping[int, _Said],
+    usages: Mapping[str, _Usage],
+    said: Mapping[int, _AcceptedReply],
 ) -> Record:
     """Everything that is kept of how a finished match was played."""
     outcome = match.outcome
     assert outcome is not None
-    failure, players = outcome.failure, table.players.items()
+    failure, players = outcome.failure, collection.players.items()
     return Record(
         config=dict(assignment.config),
         seed=assignment.seed,
-        reward_rule=table.reward,
+        reward_rule=collection.reward,
         players={role: PlayerName(player.name, player.model) for role, player in players},
-        tokens={r: Tokens(a.prompt_tokens, a.completion_tokens) for r, a in accounts.items()},
-        reasks={role: dict(account.reasks) for role, account in accounts.items()},
+        tokens={r: Tokens(u.prompt_tokens, u.completion_tokens) for r, u in usages.items()},
+        reasks={role: dict(usage.reasks) for role, usage in usages.items()},
         failure=BrokenOff(failure.role, failure.kind) if failure else None,
         reason=outcome.reason,
         utilities=dict(outcome.utilities),

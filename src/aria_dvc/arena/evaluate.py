@@ -15,12 +15,13 @@ from aria_dvc.arena.sessions import Session
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
-from aria_dvc.params import Params
 from aria_dvc.records.episodes import Episode
 from aria_dvc.settings import BASE_MODEL, GameEvaluation
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from aria_dvc.params import Params
 
 # See records/schemas.py.
 COLUMNS = {

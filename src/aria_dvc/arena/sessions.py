@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aria_dvc.arena.collection import assign, collect_episodes, from_journal
 from aria_dvc.arena.journal import Journal
@@ -15,13 +15,15 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import Params
 from aria_dvc.player_specs import endpoint_name
 from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import BASE_MODEL, PlaySettings
+
+if TYPE_CHECKING:
+    from aria_dvc.params import Params
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Session:
     Args:
         players: player spec per role (see player_specs.py).
         model: the folder of the model behind `policy` and `base`.
-        adapter: LoRA folder that `policy` wears, if any.
+        adapter: LoRA folder of the player `policy`, if any.
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
     """
 

@@ -138,13 +138,14 @@ def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]
         rewards: one row an action (see records/schemas.py).
         quality: see `quality_of`.
     """
-    cells = aggregate(log, log.labels)
+    cells, further = aggregate(log, log.labels), params.aggregate.further
     frame = log.action_frame().assign(
         label=log.labels[log.actions],
         cell=cells.cell,
         cell_size=cells.size,
         live=_live(log, cells),
         **{"return": log.targets, "reward": action_credit(log, params, cells)},
+        **{f"credit_{name}": _credit_of(name, log, params, cells) for name in further},
     )
     return frame, quality_of(log, params)
 
@@ -160,10 +161,15 @@ def action_credit(log: Log, params: AnySettings, cells: Cells | None = None) -> 
 
     cells: those of the log's labels, if they are known.
     """
-    settings = params.aggregate
-    if settings.method == "aria":
+    return _credit_of(params.aggregate.method, log, params, cells)
+
+
+def _credit_of(
+    method: str, log: Log, params: AnySettings, cells: Cells | None = None
+) -> np.ndarray:
+    if method == "aria":
         return (cells or aggregate(log, log.labels)).reward
-    return fit_credit(make_method(settings.method), log, settings.folds, params.seed)
+    return fit_credit(make_method(method), log, params.aggregate.folds, params.seed)
 
 
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:

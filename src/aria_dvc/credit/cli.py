@@ -13,8 +13,9 @@ from aria_dvc.records.names import PLAYABLE
 
 USAGE = """\
 Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward. The
-credit is out of fold where the method is not defined in sample. With --score the rows are those of
-other logs, whose outcomes are not looked at.
+position is the message's place in its episode, from 0, system messages included. The credit is out
+of fold where the method is not defined in sample. With --score the rows are those of other logs,
+whose outcomes are not looked at.
 
   aria credit games.json --method regression --out credit.parquet
   aria credit games.json --score new.json --method regression --out credit.parquet

@@ -53,11 +53,11 @@ def cell_curves(log: Log, nested: NestedLabels) -> CellCurves:
     mean, variance = _moments(returns, role)
     count = _with_sum(np.bincount(role).astype(np.float64))
     sweep = _Sweep(log, nested)
-    tallies = [sweep.cells.tally.copy()]
+    totals = [sweep.cells.totals.copy()]
     for step in _steps(nested.table, sweep.tree):
         sweep.split(step)
-        tallies.append(sweep.cells.tally.copy())
-    cells, alone, live, square, change = np.stack([_with_sum(t) for t in tallies], axis=1)
+        totals.append(sweep.cells.totals.copy())
+    cells, alone, live, square, change = np.stack([_with_sum(t) for t in totals], axis=1)
     change = np.concatenate([change[1:], np.full((1, mean.size), np.nan)])
     with np.errstate(invalid="ignore"):
         alone, live, square, score = (part / count for part in (alone, live, square, change))
@@ -162,7 +162,7 @@ class _Sweep:
         self.cells = Partition(key, role, weight, value, unit)
 
     def split(self, step: _Step) -> None:
-        """Apply one step to the cells and their tally."""
+        """Apply one step to the cells and their totals."""
         cells = self.cells
         found = move_keys(
             *(step.spans, self.tree.rows, self.finest, self.place, step.old, step.new),

@@ -16,7 +16,7 @@ class Partition:
     """Cells of T items, all in one cell until the first `regroup`.
 
     key, cell: (T,) 64-bit key of each item's history and its cell.
-    tally: (5, R) by role: numbers of cells, of actions alone in their cell, of actions in cells of
+    totals: (5, R) by role: numbers of cells, of actions alone in their cell, of actions in cells of
         several items, sum of R~ squared and, for the last `regroup`, sum of |change of R~|.
     """
 
@@ -39,27 +39,27 @@ class Partition:
         self.free = np.arange(2 * count, dtype=np.int32)[::-1].copy()
         self.taken = 1
         self.steps = 0
-        self.tally = np.zeros((5, int(role.max()) + 1))
+        self.totals = np.zeros((5, int(role.max()) + 1))
         self.items[0], self.size[0], self.total[0] = count, weight.sum(), value.sum()
         self.regroup(np.arange(count, dtype=np.int32))
 
     def regroup(self, items: np.ndarray) -> None:
         """Move items to the cells of their new keys, which no other item's key equals."""
-        self.tally[CHANGE] = 0.0
+        self.totals[CHANGE] = 0.0
         self.taken = _regroup(
             *(items, self.key, self.role, self.weight, self.value, self.unit, self.cell),
             *(self.items, self.size, self.total, self.was, self.cell_key, self.cell_role),
-            *(self.stamp, self.steps, self.free, self.taken, self.tally),
+            *(self.stamp, self.steps, self.free, self.taken, self.totals),
         )
         self.steps += 1
 
 
 @njit(cache=True)
-def _count(tally, sign, role, items, size, mean):
-    tally[CELLS, role] += sign
-    tally[ALONE, role] += sign * (size == 1)
-    tally[LIVE, role] += sign * size * (items > 1)
-    tally[SQUARE, role] += sign * size * mean * mean
+def _count(totals, sign, role, items, size, mean):
+    totals[CELLS, role] += sign
+    totals[ALONE, role] += sign * (size == 1)
+    totals[LIVE, role] += sign * size * (items > 1)
+    totals[SQUARE, role] += sign * size * mean * mean
 
 
 @njit(cache=True)
@@ -73,7 +73,7 @@ def _find(key, table, cell_key):
 
 
 @njit(cache=True)
-def _recount(changed, role, items, size, total, unit, was, free, taken, tally):
+def _recount(changed, role, items, size, total, unit, was, free, taken, totals):
     """Count changed cells anew and free the empty ones; returns the cell numbers taken."""
     for c in changed:
         if items[c] == 0:
@@ -81,15 +81,15 @@ def _recount(changed, role, items, size, total, unit, was, free, taken, tally):
             free[free.shape[0] - 1 - taken] = c
             continue
         mean = total[c] / size[c] * unit
-        tally[CHANGE, role[c]] += abs(mean - was[c]) * size[c]
-        _count(tally, 1.0, role[c], items[c], size[c], mean)
+        totals[CHANGE, role[c]] += abs(mean - was[c]) * size[c]
+        _count(totals, 1.0, role[c], items[c], size[c], mean)
     return taken
 
 
 @njit(cache=True)
 def _regroup(
     moved, key, role, weight, value, unit, cell, items, size, total, was, cell_key, cell_role,
-    stamp, step, free, taken, tally,
+    stamp, step, free, taken, totals,
 ):  # fmt: skip
     """Returns the number of cell numbers taken from the end of `free` so far."""
     room = 16
@@ -106,7 +106,7 @@ def _regroup(
             old[olds] = c
             olds += 1
             if step > 0:
-                _count(tally, -1.0, cell_role[c], items[c], size[c], was[c])
+                _count(totals, -1.0, cell_role[c], items[c], size[c], was[c])
         place = _find(key[a], table, cell_key)
         if table[place] < 0:
             b = free[free.shape[0] - 1 - taken]
@@ -124,7 +124,7 @@ def _regroup(
         size[b] += weight[a]
         total[b] += value[a]
     for changed in (old[:olds], new[:news]):
-        taken = _recount(changed, cell_role, items, size, total, unit, was, free, taken, tally)
+        taken = _recount(changed, cell_role, items, size, total, unit, was, free, taken, totals)
     return taken
 
 

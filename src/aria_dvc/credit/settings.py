@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from aria_dvc.errors import AriaError
 
 if TYPE_CHECKING:
-    from aria_dvc.params import AggregateParams, ClusterParams, Params, SelectKParams
+    from aria_dvc.params import Params
 
 EMBEDDER = "all-minilm-l6-v2"
 EMBED_BATCH = 64  # texts at once
@@ -38,7 +38,7 @@ class SelectK:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """method: see credit/methods/registry.py. gamma: discount. folds: by episode.
+    """method, further: see credit/methods/registry.py. gamma: discount. folds: by episode.
 
     Raises AriaError for a number out of range.
     """
@@ -46,6 +46,7 @@ class Aggregate:
     method: str = "aria"
     gamma: float = 0.95
     folds: int = 5
+    further: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.folds < 2:
@@ -66,7 +67,4 @@ class CreditSettings:
 
 
 if TYPE_CHECKING:
-    AnyAggregate = Aggregate | AggregateParams
-    AnySelectK = SelectK | SelectKParams
-    AnyCluster = Cluster | ClusterParams
     AnySettings = CreditSettings | Params

@@ -26,7 +26,7 @@ _ROWS = ("role", "is_action", "text", "vectors", "labels", "returns")
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """n utterances of E episodes of one game, an episode's rows together in the order spoken.
+    """n utterances of E episodes of one log, an episode's rows together in the order spoken.
 
     episode: (n,) int64, 0..E-1 in order of appearance.
     role: (n,) str.

@@ -1,4 +1,4 @@
-"""The intention space of one game: the merge tree of its utterances and the table of all cuts."""
+"""The intention space of one log: the merge tree of its utterances and the table of all cuts."""
 
 from __future__ import annotations
 

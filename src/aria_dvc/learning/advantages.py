@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.examples import GameFrames, Key
+from aria_dvc.learning.examples import Key, LogFrames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,58 +21,58 @@ CLONED_ABOVE = 0.5  # a success of a role that acts alone
 EQUAL = 1e-9  # a spread below this share of the largest value is rounding
 
 
-def policy_weights(frames: Sequence[GameFrames], params: PolicyParams) -> dict[Key, float]:
+def policy_weights(frames: Sequence[LogFrames], params: PolicyParams) -> dict[Key, float]:
     """The weight of every action for `params.method`, `.credit` and `.advantage`."""
     if params.method == "behaviour_cloning":
         return cloning_weights(frames)
     return {
         key: value
-        for game in frames
-        for key, value in advantages(game, params.credit, params.advantage).items()
+        for log in frames
+        for key, value in advantages(log, params.credit, params.advantage).items()
     }
 
 
-def cloning_weights(frames: Sequence[GameFrames]) -> dict[Key, float]:
+def cloning_weights(frames: Sequence[LogFrames]) -> dict[Key, float]:
     """1 for the actions of successful roles, nothing for the others."""
-    weights = {key: 1.0 for game in frames for key in _of_successful_roles(game)}
+    weights = {key: 1.0 for log in frames for key in _of_successful_roles(log)}
     if not weights:
         logger.warning(
             "policy.method: behaviour_cloning finds no success to imitate in %s: the policy stays "
             "the base model",
-            ", ".join(game.game for game in frames),
+            ", ".join(log.name for log in frames),
         )
     return weights
 
 
-def _of_successful_roles(game: GameFrames) -> list[Key]:
+def _of_successful_roles(log: LogFrames) -> list[Key]:
     """Actions of roles with a final reward above every other acting role's in the episode.
 
     A role that acts alone is successful above CLONED_ABOVE. No threshold would do for two: with
     the reward rule `utility` a reward is a share of money.
     """
     finals: dict[str, dict[str, float]] = {}
-    for row in game.turns[game.turns["is_action"]].itertuples(index=False):
+    for row in log.turns[log.turns["is_action"]].itertuples(index=False):
         finals.setdefault(row.episode_id, {})[row.role] = row.reward
     keys = []
-    for row in actions(game).itertuples(index=False):
+    for row in actions(log).itertuples(index=False):
         others = [value for role, value in finals[row.episode_id].items() if role != row.role]
         if row.final > max(others, default=CLONED_ABOVE):
-            keys.append((game.game, str(row.episode_id), int(row.position)))
+            keys.append((log.name, str(row.episode_id), int(row.position)))
     return keys
 
 
-def advantages(game: GameFrames, credit: str, advantage: str) -> dict[Key, float]:
-    """One game's advantages A(h_t, a_t).
+def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
+    """One log's advantages A(h_t, a_t).
 
     Args:
-        credit: "aggregated" (the credit of the aggregate stage), "discounted" (gamma^(T-t) R) or
-            "terminal" (R).
+        credit: "discounted" (gamma^(T-t) R), "terminal" (R), or anything else for the column
+            `reward` of the rewards table.
         advantage: "return" takes the credit itself; "centred" subtracts the value of the state
             (see `state_values`); "normalised" subtracts the mean and divides by the standard
             deviation over all actions of the same role.
     """
-    table = actions(game)
-    column = {"aggregated": "reward", "discounted": "return", "terminal": "final"}[credit]
+    table = actions(log)
+    column = {"discounted": "return", "terminal": "final"}.get(credit, "reward")
     values = table[column].to_numpy(dtype=np.float64)
     if advantage == "centred":
         values = values - state_values(table, values)
@@ -80,23 +80,23 @@ def advantages(game: GameFrames, credit: str, advantage: str) -> dict[Key, float
         values = _normalised(table, values)
     keys = zip(table["episode_id"], table["position"], strict=True)
     return {
-        (game.game, str(episode), int(position)): float(value)
+        (log.name, str(episode), int(position)): float(value)
         for (episode, position), value in zip(keys, values, strict=True)
     }
 
 
-def actions(game: GameFrames) -> pd.DataFrame:
+def actions(log: LogFrames) -> pd.DataFrame:
     """The rewards table with the role's undiscounted final reward as `final`.
 
     Raises:
         AriaError: rewards and turns do not belong together.
     """
-    finals = game.turns.loc[game.turns["is_action"], ["episode_id", "position", "reward"]]
+    finals = log.turns.loc[log.turns["is_action"], ["episode_id", "position", "reward"]]
     finals = finals.rename(columns={"reward": "final"})
-    table = game.rewards.merge(finals, on=["episode_id", "position"], how="left")
+    table = log.rewards.merge(finals, on=["episode_id", "position"], how="left")
     if table["final"].isna().any():
         raise AriaError(
-            f"rewards of {game.game} name actions that its turns do not have: "
+            f"rewards of {log.name} name actions that its turns do not have: "
             "run the aggregate stage again"
         )
     return table

@@ -108,7 +108,7 @@ def warm_start_examples(
     renderer: Renderer,
     seed: int,
 ) -> list[Example]:
-    """Dialogues of `settings.episodes` matches a game, seen by the roles that did not lose.
+    """Dialogues of `settings.episodes` matches of each game, seen by the roles that did not lose.
 
     Only dialogues that fit whole into `settings.max_tokens` are taken: a token of a long one
     costs as much and teaches the same moves.

@@ -142,7 +142,7 @@ def _silent(data: Sequence[Paired]) -> Paired:
     """The shortest sequence without any action: keeps an idle process in step."""
     example, values = min((pair for pair in data if len(pair[0])), key=lambda pair: len(pair[0]))
     silent = Example(
-        example.game,
+        example.log,
         example.episode_id,
         example.role,
         example.input_ids,

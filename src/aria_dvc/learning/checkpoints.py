@@ -136,10 +136,10 @@ def training_errors(stage: str) -> Iterator[None]:
 
 
 def _out_of_memory(stage: str) -> str:
-    block = f"{stage}.warm_start_settings" if stage == "base_model" else stage
+    block = {"base_model": "base_model.warm_start_settings", "online": "policy"}.get(stage, stage)
     return (
-        f"{stage}: out of memory: lower {block}.tokens_per_batch or max_tokens and run again; "
-        "the last checkpoint is kept"
+        f"{stage}: out of memory: lower pace.tokens_per_batch or {block}.max_tokens and run "
+        "again; the last checkpoint is kept"
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NO_ACTION = -1
-Key = tuple[str, str, int]  # (game, episode_id, position): one action
+Key = tuple[str, str, int]  # (log, episode_id, position): one action
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ class Example:
     keys: (A,) the actions, in the order of the dialogue.
     """
 
-    game: str
+    log: str
     episode_id: str
     role: str
     input_ids: np.ndarray
@@ -59,10 +59,10 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class GameFrames:
-    """The tables of one game (see records/tables.py; rewards: data/rewards/<game>.parquet)."""
+class LogFrames:
+    """The tables of one log: its name, and frames as records/schemas.py describes them."""
 
-    game: str
+    name: str
     turns: pd.DataFrame
     episodes: pd.DataFrame
     rewards: pd.DataFrame
@@ -75,7 +75,7 @@ class Dialogue:
     Consecutive utterances of one side are one message; its action is the last of them.
     """
 
-    game: str
+    log: str
     episode_id: str
     role: str
     messages: list[Message]
@@ -99,7 +99,7 @@ def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]
         for role in dict.fromkeys(rows.loc[rows["is_action"], "role"]):
             messages = view(lines, role, prompts.get((episode_id, role), ""))
             yield Dialogue(
-                game=str(rows["game"].iloc[0]),
+                log=str(rows["game"].iloc[0]),
                 episode_id=str(episode_id),
                 role=str(role),
                 messages=messages,
@@ -196,8 +196,8 @@ def _example(
     """Actions first..last as an example; nothing after the last one is kept."""
     end = int(np.flatnonzero(action == last)[-1]) + 1
     kept = np.where(action[:end] >= first, action[:end] - first, NO_ACTION).astype(np.int32)
-    keys = [(dialogue.game, dialogue.episode_id, p) for p in dialogue.positions[first : last + 1]]
-    return Example(dialogue.game, dialogue.episode_id, dialogue.role, ids[:end], kept, tuple(keys))
+    keys = [(dialogue.log, dialogue.episode_id, p) for p in dialogue.positions[first : last + 1]]
+    return Example(dialogue.log, dialogue.episode_id, dialogue.role, ids[:end], kept, tuple(keys))
 
 
 def with_values(
@@ -225,7 +225,7 @@ def _until(example: Example, last: int, end: int) -> Example:
     """`example` with its first `end` actions, without the tokens after its action `last`."""
     tokens = int(np.flatnonzero(example.action == last)[-1]) + 1 if last >= 0 else 0
     return Example(
-        example.game,
+        example.log,
         example.episode_id,
         example.role,
         example.input_ids[:tokens],
@@ -234,8 +234,8 @@ def _until(example: Example, last: int, end: int) -> Example:
     )
 
 
-def frames_examples(frames: Sequence[GameFrames], renderer: Renderer, max_tokens: int) -> Examples:
-    """The examples of several games' tables, one game after the other.
+def frames_examples(frames: Sequence[LogFrames], renderer: Renderer, max_tokens: int) -> Examples:
+    """The examples of several logs' tables, one log after the other.
 
     Raises:
         AriaError: no action fits into `max_tokens`.
@@ -249,9 +249,9 @@ def frames_examples(frames: Sequence[GameFrames], renderer: Renderer, max_tokens
     return result
 
 
-def frames_dialogues(frames: Sequence[GameFrames]) -> list[Dialogue]:
-    """The dialogues of several games' tables, one game after the other."""
-    return [found for game in frames for found in dialogues(game.turns, game.episodes)]
+def frames_dialogues(frames: Sequence[LogFrames]) -> list[Dialogue]:
+    """The dialogues of several logs' tables, one log after the other."""
+    return [found for log in frames for found in dialogues(log.turns, log.episodes)]
 
 
 def digest(paired: Sequence[tuple[Example, np.ndarray]]) -> Any:
@@ -260,7 +260,7 @@ def digest(paired: Sequence[tuple[Example, np.ndarray]]) -> Any:
 
     state = hashlib.sha256()
     for example, values in paired:
-        state.update(repr((example.game, example.episode_id, example.role)).encode())
+        state.update(repr((example.log, example.episode_id, example.role)).encode())
         for array in (example.input_ids, example.action, values):
             state.update(np.ascontiguousarray(array).tobytes())
     return state

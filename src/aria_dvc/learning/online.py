@@ -26,8 +26,8 @@ from aria_dvc.learning.advantages import advantages
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import (
-    GameFrames,
     Key,
+    LogFrames,
     frames_dialogues,
     frames_examples,
     with_values,
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
 
 STAGE = "online"
+SCORES = "scores"  # the credit of a game is what the reward model says
 # (adapter folder of the policy that plays, iteration, seed) -> finished games
 Rollout = Callable[[Path, int, int], "list[Episode]"]
 # the games' turns -> their rewards tables, one per game (embedded, clustered and averaged anew)
@@ -202,7 +203,7 @@ def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
     newest = task.played.last(iteration, 1)
     row = {
         "iteration": iteration,
-        "games": sum(game.turns["episode_id"].nunique() for game in newest),
+        "games": sum(log.turns["episode_id"].nunique() for log in newest),
         "mean_reward": mean_reward(newest),
         "mean_score": float(pd.concat([g.rewards for g in scored])["reward"].mean()),
         "loss": loss,
@@ -228,21 +229,21 @@ def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> None:
     task.played.keep(iteration, version, episodes)
 
 
-def _score(task: OnlineRun, frames: Sequence[GameFrames], reward_model: Path) -> list[GameFrames]:
+def _score(task: OnlineRun, frames: Sequence[LogFrames], reward_model: Path) -> list[LogFrames]:
     """The same games with the reward model's score as every action's credit.
 
     An action that is too long to be scored, or that came after a re-ask, trains nothing.
     """
     scores = _scorer(task, reward_model).score_dialogues(frames_dialogues(frames))
     return [
-        replace(game, rewards=without_reasked(_credited(game, scores), game.episodes))
-        for game in frames
+        replace(log, rewards=without_reasked(_credited(log, scores), log.episodes))
+        for log in frames
     ]
 
 
 def _scorer(task: OnlineRun, reward_model: Path) -> RewardScorer | RemoteScorer:
     if task.online.scorer != IN_PROCESS:
-        return RemoteScorer(task.online.scorer)
+        return RemoteScorer(task.online.scorer, task.pace.deadline_s)
     return RewardScorer(
         task.base.named(reward_model),
         backbone_of(task.reward_params, task.base),
@@ -252,24 +253,24 @@ def _scorer(task: OnlineRun, reward_model: Path) -> RewardScorer | RemoteScorer:
     )
 
 
-def _credited(game: GameFrames, scores: dict[Key, float]) -> pd.DataFrame:
-    actions = game.turns.loc[game.turns["is_action"], ["episode_id", "position", "role", "turn"]]
+def _credited(log: LogFrames, scores: dict[Key, float]) -> pd.DataFrame:
+    actions = log.turns.loc[log.turns["is_action"], ["episode_id", "position", "role", "turn"]]
     keys = zip(actions["episode_id"], actions["position"], strict=True)
-    values = [scores.get((game.game, episode, position)) for episode, position in keys]
+    values = [scores.get((log.name, episode, position)) for episode, position in keys]
     if any(value is not None and not math.isfinite(value) for value in values):
         raise AriaError(
-            f"the reward model scores actions of {game.game} with NaN or infinity: train it anew "
+            f"the reward model scores actions of {log.name} with NaN or infinity: train it anew "
             "with a lower reward_model.learning_rate"
         )
     rewards = actions.assign(reward=pd.Series(values, index=actions.index, dtype="float64"))
     return rewards.dropna(subset="reward").reset_index(drop=True)
 
 
-def _training_data(task: OnlineRun, scored: Sequence[GameFrames]) -> list[Paired]:
+def _training_data(task: OnlineRun, scored: Sequence[LogFrames]) -> list[Paired]:
     weights = {
         key: value
-        for game in scored
-        for key, value in advantages(game, "aggregated", task.params.advantage).items()
+        for log in scored
+        for key, value in advantages(log, SCORES, task.params.advantage).items()
     }
     renderer = Renderer(load_tokenizer(task.base))
     examples = frames_examples(scored, renderer, task.params.max_tokens).items
@@ -341,12 +342,12 @@ def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
     newest = task.played.since(iteration, -(-online.refresh_every // online.updates))
     if not newest:
         return current
-    rewards = task.aggregate({game.game: game.turns for game in newest})
+    rewards = task.aggregate({log.name: log.turns for log in newest})
     folder = task.run.path / f"reward_model-{iteration + 1}"
     train_reward_model(
         task.reward_params,
         task.pace,
-        [replace(game, rewards=rewards[game.game]) for game in newest],
+        [replace(log, rewards=rewards[log.name]) for log in newest],
         task.base,
         folder,
         seed=task.seed,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import orjson
 
-from aria_dvc.learning.examples import NO_ACTION, Example, GameFrames, Key
+from aria_dvc.learning.examples import NO_ACTION, Example, Key, LogFrames
 from aria_dvc.player_specs import kind_of
 from aria_dvc.records.episodes import Record
 
@@ -41,16 +41,16 @@ def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFra
 
 
 def without_unsampled_ends(
-    examples: Sequence[Example], frames: Sequence[GameFrames], end: int
+    examples: Sequence[Example], frames: Sequence[LogFrames], end: int
 ) -> list[Example]:
     """`examples` whose actions lose their last `end` tokens where these were never sampled.
 
     A reply that was cut at the limit of tokens has no end of turn of its own.
     """
     cut = {
-        (game.game, episode, position)
-        for game in frames
-        for episode, position in _noted(game.episodes, "cut")
+        (log.name, episode, position)
+        for log in frames
+        for episode, position in _noted(log.episodes, "cut")
     }
     return [_with_open_ends(example, cut, end) for example in examples] if cut else list(examples)
 

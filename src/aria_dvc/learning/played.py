@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from aria_dvc.files import read_json, read_parquet, write_json, write_parquet
-from aria_dvc.learning.examples import GameFrames
+from aria_dvc.learning.examples import LogFrames
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.tables import episodes_table, turns_table
 
@@ -40,7 +40,7 @@ class PlayedGames:
         write_parquet(folder / "turns.parquet", turns_table(episodes))
         write_json(folder / "played.json", version)
 
-    def last(self, iteration: int, count: int) -> list[GameFrames]:
+    def last(self, iteration: int, count: int) -> list[LogFrames]:
         """The games of the last `count` iterations up to this one, game by game, without credit."""
         folders = [self._of(i) for i in range(max(0, iteration - count + 1), iteration + 1)]
         turns, episodes = (
@@ -48,8 +48,8 @@ class PlayedGames:
             for name in ("turns", "episodes")
         )
         return [
-            GameFrames(
-                game=str(game),
+            LogFrames(
+                name=str(game),
                 turns=rows.reset_index(drop=True),
                 episodes=episodes[episodes["game"] == game].reset_index(drop=True),
                 rewards=pd.DataFrame(),
@@ -57,21 +57,21 @@ class PlayedGames:
             for game, rows in turns.groupby("game", sort=True)
         ]
 
-    def since(self, iteration: int, count: int) -> list[GameFrames]:
+    def since(self, iteration: int, count: int) -> list[LogFrames]:
         """Like `last`, reaching further back until there are two episodes of each game.
 
         A single episode cannot be held out: a game that has no more is left out.
         """
         for more in range(min(count, iteration + 1), iteration + 2):
             newest = self.last(iteration, more)
-            enough = [game for game in newest if game.turns["episode_id"].nunique() > 1]
+            enough = [log for log in newest if log.turns["episode_id"].nunique() > 1]
             if len(enough) == len(newest):
                 break
         return enough
 
 
-def mean_reward(frames: Sequence[GameFrames]) -> float:
+def mean_reward(frames: Sequence[LogFrames]) -> float:
     """Mean final reward over acting roles and games."""
-    turns = pd.concat([game.turns for game in frames])
+    turns = pd.concat([log.turns for log in frames])
     finals = turns[turns["is_action"]].groupby(["episode_id", "role"])["reward"].first()
     return float(finals.mean())

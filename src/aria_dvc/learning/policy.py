@@ -23,8 +23,8 @@ from aria_dvc.learning.checkpoints import (
 )
 from aria_dvc.learning.examples import (
     Examples,
-    GameFrames,
     Key,
+    LogFrames,
     digest,
     frames_examples,
     with_values,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from aria_dvc.settings import Pace, PolicyParams
 
 STAGE: Final = "policy"
+DISCOUNTED = "discounted"
 
 
 class PolicyTrainer(MicroBatchTrainer):
@@ -81,7 +82,7 @@ class PolicyRun:
 
     params: PolicyParams
     pace: Pace
-    frames: Sequence[GameFrames]
+    frames: Sequence[LogFrames]
     base: ModelSource
     seed: int
     tokenizer: Any
@@ -93,7 +94,7 @@ class PolicyRun:
             "params": self.params.model_dump(),
             "seed": self.seed,
         }
-        if self.params.gradient_batches:
+        if self.compares_gradients:
             settings["compared"] = [
                 digest(with_values(self.examples.items, credit, keep_zero=True)).hexdigest()
                 for credit in self.compared_credits()
@@ -134,23 +135,30 @@ class PolicyRun:
             penalty=self.penalty(),
         )
 
+    @property
+    def compares_gradients(self) -> bool:
+        """Whether the variance of the gradient is measured: where credit differs from returns."""
+        params = self.params
+        differs = params.method == "reinforce" and params.credit != DISCOUNTED
+        return differs and params.gradient_batches > 0
+
     def compared_credits(self) -> tuple[dict[Key, float], dict[Key, float]]:
-        """The advantages with aggregated and with discounted credit."""
-        aggregated, discounted = (
+        """The advantages with the credit that is trained on, and with plain discounted returns."""
+        mine, discounted = (
             {
                 key: value
-                for game in self.frames
-                for key, value in advantages(game, credit, self.params.advantage).items()
+                for log in self.frames
+                for key, value in advantages(log, credit, self.params.advantage).items()
             }
-            for credit in ("aggregated", "discounted")
+            for credit in (self.params.credit, DISCOUNTED)
         )
-        return aggregated, discounted
+        return mine, discounted
 
     def gradient_variances(self, model: Any) -> dict[str, float]:
         """The gradient's variance under both of `compared_credits`, and their ratio."""
-        params = self.params
-        if not params.gradient_batches:
+        if not self.compares_gradients:
             return {}
+        params = self.params
         first, second = gradient_variances(
             model.to(process_state().device),
             self.examples.items,
@@ -161,7 +169,7 @@ class PolicyRun:
             bfloat16=uses_bfloat16(self.pace.precision),
         )
         return {
-            "gradient_variance_aggregated": first,
+            "gradient_variance": first,
             "gradient_variance_discounted": second,
             "gradient_variance_ratio": first / second if second > 0 else float("nan"),
         }
@@ -184,7 +192,7 @@ class PolicyRun:
 def train_policy(
     params: PolicyParams,
     pace: Pace,
-    frames: Sequence[GameFrames],
+    frames: Sequence[LogFrames],
     base: ModelSource,
     out_dir: str | Path,
     *,
@@ -192,7 +200,7 @@ def train_policy(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Train a policy on the credit of the games' actions and write it to `out_dir`.
+    """Train a policy on the credit of the logs' actions and write it to `out_dir`.
 
     `out_dir` gets the LoRA adapter (or the whole model and its tokenizer), `metrics.json` and,
     unless there was no step, `history.csv` (step, loss). A run that was killed goes on from its
@@ -201,8 +209,8 @@ def train_policy(
 
     Returns:
         The metrics: final_loss, steps, sequences, actions, tokens, actions_cut (trained with a
-        shortened history), actions_dropped (too long), gradient_variance_aggregated, _discounted
-        and their _ratio.
+        shortened history), actions_dropped (too long), gradient_variance, _discounted and
+        their _ratio (unless the credit is the discounted return itself).
 
     Raises:
         AriaError: nothing to train on, a NaN, a full disk, out of memory.

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_json
+from aria_dvc.files import read_json, write_json
 from aria_dvc.learning.batches import Collate, Paired, cut_by_tokens, pad
 from aria_dvc.learning.examples import Key
 from aria_dvc.models.loading import load_model, load_tokenizer
@@ -113,9 +113,30 @@ def read_scale(folder: Path) -> Scale:
     Raises:
         AriaError: the folder holds no reward model.
     """
+    noted = _noted(folder)
+    return Scale(noted["mean"], noted["std"])
+
+
+def trained_length(folder: Path) -> int:
+    """The longest history + action, in tokens, that a reward model was trained on.
+
+    Raises:
+        AriaError: the folder holds no reward model.
+    """
+    return int(_noted(folder)["max_tokens"])
+
+
+def note_scale(folder: Path, scale: Scale, max_tokens: int) -> None:
+    """Write beside a reward model what `read_scale` and `trained_length` read."""
+    noted = {"mean": scale.mean, "std": scale.std, "max_tokens": max_tokens}
+    write_json(folder / SCALE_FILE, noted)
+
+
+def _noted(folder: Path) -> dict[str, float]:
     if not (folder / SCALE_FILE).is_file():
         raise AriaError(f"{folder} holds no reward model: run the reward_model stage")
-    return Scale(**read_json(folder / SCALE_FILE))
+    noted: dict[str, float] = read_json(folder / SCALE_FILE)
+    return noted
 
 
 def load_scored(

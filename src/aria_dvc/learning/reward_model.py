@@ -18,18 +18,18 @@ from aria_dvc.learning.calibration import fit_metrics
 from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import (
     Example,
-    GameFrames,
     Key,
+    LogFrames,
     digest,
     frames_examples,
     with_values,
 )
 from aria_dvc.learning.reward_head import (
-    SCALE_FILE,
     Scale,
     Tensors,
     action_scores,
     load_scored,
+    note_scale,
     predict,
     read_scale,
     regression_collate,
@@ -67,13 +67,13 @@ class RewardTrainer(MicroBatchTrainer):
         return (inputs["weights"] * error**2).sum() / inputs["count"]
 
 
-def credits_of(frames: Sequence[GameFrames]) -> tuple[dict[Key, float], dict[Key, float]]:
+def credits_of(frames: Sequence[LogFrames]) -> tuple[dict[Key, float], dict[Key, float]]:
     """(target, cell size) of every action: the aggregated credit."""
     targets: dict[Key, float] = {}
     sizes: dict[Key, float] = {}
-    for game in frames:
-        for row in game.rewards.itertuples(index=False):
-            key = (game.game, str(row.episode_id), int(row.position))
+    for log in frames:
+        for row in log.rewards.itertuples(index=False):
+            key = (log.name, str(row.episode_id), int(row.position))
             targets[key] = float(row.reward)
             sizes[key] = float(row.cell_size)
     return targets, sizes
@@ -87,7 +87,7 @@ def split_episodes(
     Raises:
         AriaError: fewer than two episodes.
     """
-    episodes = sorted({(example.game, example.episode_id) for example in examples})
+    episodes = sorted({(example.log, example.episode_id) for example in examples})
     if len(episodes) < 2:
         raise AriaError(
             f"reward_model needs at least 2 episodes to hold some out, got {len(episodes)}: "
@@ -96,8 +96,8 @@ def split_episodes(
     order = np.random.default_rng(derived_seed(seed, "held out")).permutation(len(episodes))
     count = min(max(1, round(held_out * len(episodes))), len(episodes) - 1)
     held = {episodes[i] for i in order[:count]}
-    train = [e for e in examples if (e.game, e.episode_id) not in held]
-    return train, [e for e in examples if (e.game, e.episode_id) in held]
+    train = [e for e in examples if (e.log, e.episode_id) not in held]
+    return train, [e for e in examples if (e.log, e.episode_id) in held]
 
 
 @dataclass
@@ -174,7 +174,7 @@ def backbone_of(params: RewardModelParams, base: ModelSource) -> ModelSource:
 def train_reward_model(
     params: RewardModelParams,
     pace: Pace,
-    frames: Sequence[GameFrames],
+    frames: Sequence[LogFrames],
     base: ModelSource,
     out_dir: str | Path,
     *,
@@ -183,7 +183,7 @@ def train_reward_model(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Fit the credit of the games' actions and write model, scale and metrics to `out_dir`.
+    """Fit the credit of the logs' actions and write model, scale and metrics to `out_dir`.
 
     Resumes and restores like `train_policy`. With `start`, a reward model's folder, training goes
     on from its weights and keeps its scale.
@@ -206,7 +206,7 @@ def train_reward_model(
 def _task(
     params: RewardModelParams,
     pace: Pace,
-    frames: Sequence[GameFrames],
+    frames: Sequence[LogFrames],
     base: ModelSource,
     seed: int,
     start: Path | None,
@@ -273,6 +273,6 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
     with run.writing() as folder:
         save(trainer, folder, task.backbone)
         task.tokenizer.save_pretrained(folder)
-        write_json(folder / SCALE_FILE, {"mean": task.scale.mean, "std": task.scale.std})
+        note_scale(folder, task.scale, task.params.max_tokens)
         write_history(trainer, folder)
         write_json(folder / "metrics.json", metrics)

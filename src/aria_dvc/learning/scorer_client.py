@@ -12,12 +12,11 @@ from aria_dvc.servers.client import NoAnswer, Refusal, Server, read_json
 
 AT_ONCE = 16  # dialogues in one request: far below the server's largest
 TIMEOUT_S = 600.0
-DEADLINE_S = 300.0
 Scores = list[list[float | None]]
 
 
 class RemoteScorer:
-    """Scores dialogues with `python -m aria_dvc serve-reward-model` at `url`.
+    """Scores dialogues with `aria serve-reward-model` at `url`.
 
     Where histories are cut is the server's --max-tokens.
 
@@ -25,7 +24,7 @@ class RemoteScorer:
         deadline_s: how long a server that does not answer is asked again.
     """
 
-    def __init__(self, url: str, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, url: str, deadline_s: float) -> None:
         self.server = Server(url, timeout_s=TIMEOUT_S, deadline_s=deadline_s)
 
     def score_dialogues(self, dialogues: Sequence[Dialogue]) -> dict[Key, float]:
@@ -40,7 +39,7 @@ class RemoteScorer:
             for dialogue, scores in zip(some, self._ask(some), strict=True):
                 for position, score in zip(dialogue.positions, scores, strict=True):
                     if score is not None:
-                        found[dialogue.game, dialogue.episode_id, position] = score
+                        found[dialogue.log, dialogue.episode_id, position] = score
         return found
 
     def _ask(self, dialogues: Sequence[Dialogue]) -> Scores:
@@ -51,13 +50,12 @@ class RemoteScorer:
             answer = self.server.ask("/score_dialogues", body, read_json)
         except (NoAnswer, Refusal) as error:
             raise AriaError(
-                f"policy.online.scorer: {error}: "
-                "check the address, and that serve-reward-model runs there"
+                f"online.scorer: {error}: check the address, and that serve-reward-model runs there"
             ) from None
         scores = answer.get("scores") if isinstance(answer, dict) else None
         if not isinstance(scores, list) or [_length(own) for own in scores] != counts:
             raise AriaError(
-                f"policy.online.scorer: {self.server.url} does not answer like "
+                f"online.scorer: {self.server.url} does not answer like "
                 "serve-reward-model: start it there from this version, or mend the address"
             )
         return scores

@@ -1,6 +1,6 @@
 """The reward model behind HTTP, for online training on other machines.
 
-`python -m aria_dvc serve-reward-model DIR --port 8037`, then
+`aria serve-reward-model DIR --port 8037`, then
 POST /score {"items": [{"messages": [{"role": ..., "content": ...}, ...]}]} -> {"scores": [...]}:
 the credit of the last message of every item. POST /score_dialogues takes the same and answers
 with a list per item, the credits of all its assistant messages from one pass, null for one that
@@ -16,12 +16,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
 from aria_dvc.chat import Message
 from aria_dvc.errors import AriaError
+from aria_dvc.settings import Precision
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -206,7 +207,14 @@ def add_scorer_parser(subparsers: Any) -> None:
     parser.add_argument("--base", help="backbone under the adapter; default: what it names")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=8037, help="port to listen on")
-    parser.add_argument("--max-tokens", type=int, default=4096, help="longest history + action")
+    parser.add_argument(
+        "--max-tokens",
+        type=int,
+        help="longest history + action, and tokens in one pass; default: as it was trained",
+    )
+    parser.add_argument(
+        "--precision", default="auto", choices=get_args(Precision), help="see pace in params.yaml"
+    )
     parser.set_defaults(run=serve)
 
 
@@ -214,14 +222,17 @@ def serve(args: argparse.Namespace) -> None:
     """Run the server until interrupted."""
     import uvicorn
 
+    from aria_dvc.learning.reward_head import trained_length
     from aria_dvc.learning.scorer import RewardScorer
     from aria_dvc.models.source import ModelSource
 
+    source = ModelSource(args.folder)
+    length = args.max_tokens or trained_length(source.folder)
     scorer = RewardScorer(
-        ModelSource(args.folder),
+        source,
         ModelSource(args.base) if args.base else None,
-        max_tokens=args.max_tokens,
-        tokens_per_batch=args.max_tokens,
-        precision="auto",
+        max_tokens=length,
+        tokens_per_batch=length,
+        precision=args.precision,
     )
     uvicorn.run(make_app(scorer.score_chats), host=args.host, port=args.port, log_level="warning")

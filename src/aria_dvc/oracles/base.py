@@ -50,7 +50,7 @@ class Oracle(Protocol):
 
 
 class Knowledge(Protocol):
-    """What a guessing game is about: the doors in the module `oracle` of each sub-package."""
+    """What a guessing game is about: the functions of the module `oracle` of each sub-package."""
 
     def targets(self) -> tuple[str, ...]:
         """All targets, in the published order."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json, written_aside
-from aria_dvc.learning.examples import GameFrames
+from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.own_actions import said_by, without_reasked
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
@@ -26,7 +26,8 @@ def category_frames(
     category: str,
     max_episodes: int | None,
     players: Sequence[str] | None = None,
-) -> list[GameFrames]:
+    credit: str | None = None,
+) -> list[LogFrames]:
     """Turns, episodes and rewards of every log of `category`.
 
     The logs come from params.yaml, never from what lies in the folders: a log that was taken off
@@ -36,6 +37,7 @@ def category_frames(
         max_episodes: at most so many episodes per log, drawn with the run's seed; None: all.
         players: keep only the rewards of what players of these kinds sampled (`said_by`) from the
             prompt that training sees (`without_reasked`); None: all rewards.
+        credit: the method whose credit becomes the column `reward`, if it is not that already.
 
     Raises:
         AriaError: no player of these kinds took part.
@@ -44,12 +46,14 @@ def category_frames(
     for log in params.logs_of(category):
         files = files_of(params, log)
         rewards = read_table(files.rewards, REWARDS)
+        if credit in params.aggregate.further:
+            rewards["reward"] = rewards[f"credit_{credit}"]
         episodes = read_table(files.episodes, EPISODES)
         if players is not None:
             rewards = said_by(rewards, episodes, players)
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
         tables = (read_table(files.turns, TURNS), episodes, rewards)
-        frames.append(GameFrames(log, *(_only(table, kept) for table in tables)))
+        frames.append(LogFrames(log, *(_only(table, kept) for table in tables)))
     if players is None:
         return frames
     if frames and all(log.rewards.empty for log in frames):

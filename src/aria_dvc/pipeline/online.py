@@ -36,7 +36,7 @@ class OnlineGames:
         return self.params.games_of(self.category)
 
     def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
-        """`online.games` games with the policy that wears `adapter`, dealt to all games."""
+        """`online.games` games with the policy that `adapter` makes, dealt to all games."""
         online, games = self.params.online, self._games
         params, spec = self.params, "policy"
         if online.rollouts != IN_PROCESS:

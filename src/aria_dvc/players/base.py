@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from aria_dvc.chat import Message
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Request:
     """One turn asked of a player.
 
-    episode_id and role name the seat (the key of a key-value cache); `seed` is fixed by
+    episode_id and role name the dialogue (the key of a key-value cache); `seed` is fixed by
     (run seed, episode, role, turn, attempt), so that a player's randomness never depends on
     what else is in flight. `match` is for scripted players, which read the state; players that
     are language models read only `messages`.
@@ -41,7 +41,6 @@ class Reply:
     token_ids: list[int] | None = None
     logprobs: list[float] | None = None
     cut: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class PlayerFailure(Exception):

@@ -8,8 +8,8 @@ Tokens per CPU second over transformers' continuous batching (benchmarks/engine.
 a CPU): 2.8 with 64 games in flight, 1.6 with 16. Without flash attention that one attends to all
 games' keys under a mask, sorts the vocabulary for top_p, and has one seed for all requests.
 
-Launch: `engine = Engine(model, end_ids, seats=64, cache_bytes=3 << 30)`, then
-`await engine.generate(seat, ids, Sampling(...))`.
+Launch: `engine = Engine(model, end_ids, slots=64, cache_bytes=3 << 30)`, then
+`await engine.generate(dialogue, ids, Sampling(...))`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import torch
 from transformers import AttentionInterface
 
 from aria_dvc.errors import AriaError
+from aria_dvc.players.allocator import DialogueKey, SlotAllocator, TokenSequence
 from aria_dvc.players.base import PlayerFailure
 from aria_dvc.players.sampling import Sampling, choose, token_logprobs
-from aria_dvc.players.seating import Guest, Seat, Seating
 from aria_dvc.players.slots import ATTENTION, CacheShape, plan_step, slot_attention
 
 AttentionInterface.register(ATTENTION, slot_attention)
@@ -37,7 +37,7 @@ AttentionInterface.register(ATTENTION, slot_attention)
 QUIET_ROUNDS = 3  # turns of the event loop without a new request before a step starts
 # One step at a time in the whole process: two models at once would fight for the cores.
 _STEPS = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
-_TURNSTILES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+_STEP_LOCKS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -56,17 +56,17 @@ class Generation:
     computed_tokens: int
 
 
-class _Row(Guest):
+class _Row(TokenSequence):
     """One reply under way. `ids` is the prompt followed by what is generated."""
 
     def __init__(
         self,
-        seat: Seat,
+        dialogue: DialogueKey,
         prompt_ids: Sequence[int],
         sampling: Sampling,
         future: asyncio.Future[Generation],
     ) -> None:
-        super().__init__(seat, list(prompt_ids), len(prompt_ids) + sampling.max_new_tokens)
+        super().__init__(dialogue, list(prompt_ids), len(prompt_ids) + sampling.max_new_tokens)
         self.sampling = sampling
         self.future = future
         self.draws = random.Random(sampling.seed)
@@ -81,13 +81,13 @@ class _Row(Guest):
 
 
 class Engine:
-    """A causal language model that answers many seats at once, with one cache slot a seat.
+    """A causal language model that answers many dialogues at once, with one cache slot each.
 
     Args:
         model: a transformers causal model (PEFT adapters may be on it) in evaluation mode.
         end_ids: tokens that end a reply.
-        seats: seats expected at once; the cache starts with that many slots.
-        cache_bytes: upper bound of the cache; idle seats are forgotten to stay below it.
+        slots: dialogues expected at once; the cache starts with that many slots.
+        cache_bytes: upper bound of the cache; idle dialogues are forgotten to stay below it.
         prompt_tokens: prompt tokens computed in one step besides the replies under way.
 
     Raises:
@@ -99,7 +99,7 @@ class Engine:
         model: Any,
         end_ids: Sequence[int],
         *,
-        seats: int,
+        slots: int,
         cache_bytes: int,
         prompt_tokens: int = 512,
     ) -> None:
@@ -109,7 +109,7 @@ class Engine:
         self.prompt_tokens = prompt_tokens
         self.max_length = model.config.get_text_config().max_position_embeddings
         shape = CacheShape.of(model)
-        self.seating = Seating(shape, seats, cache_bytes // shape.token_bytes)
+        self.allocator = SlotAllocator(shape, slots, cache_bytes // shape.token_bytes)
         self._step = 0
         self._waiting: list[_Row] = []
         self._rows: list[_Row] = []
@@ -117,9 +117,9 @@ class Engine:
         self._task: asyncio.Task[None] | None = None
 
     async def generate(
-        self, seat: Seat, prompt_ids: Sequence[int], sampling: Sampling
+        self, dialogue: DialogueKey, prompt_ids: Sequence[int], sampling: Sampling
     ) -> Generation:
-        """Continue `prompt_ids`; what the seat's slot already holds of it is not recomputed.
+        """Continue `prompt_ids`; what the dialogue's slot already holds of it is not recomputed.
 
         Raises:
             PlayerFailure: "context_full", the prompt and reply do not fit the model.
@@ -131,13 +131,13 @@ class Engine:
             raise PlayerFailure(
                 "context_full", f"{asked} exceed the model's context of {self.max_length}"
             )
-        if length > self.seating.max_cells:
+        if length > self.allocator.max_tokens:
             raise AriaError(
-                f"{asked} exceed the {self.seating.max_cells} tokens that the cache holds: "
+                f"{asked} exceed the {self.allocator.max_tokens} tokens that the cache holds: "
                 "raise pace.cache_gib or lower max_new_tokens in params.yaml"
             )
         future: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Row(seat, prompt_ids, sampling, future))
+        self._waiting.append(_Row(dialogue, prompt_ids, sampling, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
         return await future
@@ -153,15 +153,15 @@ class Engine:
         if self._task is not None:
             await self._task
         self._task, self._rows, self._waiting = None, [], []
-        self.seating.clear()
+        self.allocator.clear()
 
     async def _run(self) -> None:
         """Step until nothing is asked any more; a step runs beside the event loop."""
         loop = asyncio.get_running_loop()
-        turnstile = _TURNSTILES.setdefault(loop, asyncio.Lock())
+        lock = _STEP_LOCKS.setdefault(loop, asyncio.Lock())
         try:
             while self._rows or self._waiting:
-                async with turnstile:
+                async with lock:
                     await self._settle()
                     self._take_in()
                     done = await loop.run_in_executor(_STEPS, self._advance)
@@ -188,7 +188,7 @@ class Engine:
     def _take_in(self) -> None:
         self._rows = [row for row in self._rows if not row.future.done()]
         self._waiting = [row for row in self._waiting if not row.future.done()]
-        self.seating.leave(self._over)
+        self.allocator.leave(self._over)
         self._over = []
 
     def _deliver(self, row: _Row) -> None:
@@ -210,53 +210,53 @@ class Engine:
         self._step += 1
         self._admit()
         singles = [row for row in self._rows if row.single]
-        stretches = self._prompt_stretches()
-        if not singles and not stretches:
+        chunks = self._prompt_chunks()
+        if not singles and not chunks:
             return []
-        logits, ready = self._forward(singles, stretches)
+        logits, ready = self._forward(singles, chunks)
         return self._extend(ready, logits) if ready else []
 
     def _admit(self) -> None:
-        """Seat waiting rows, in the order in which they came, as far as slots go.
+        """Give waiting rows a slot, in the order in which they came, as far as slots go.
 
         No more than this step can compute: who comes later finds a shared beginning computed.
         """
         asked = [len(row.ids) - row.cached for row in self._rows if not row.single]
         room = self.prompt_tokens - sum(asked)
-        while self._waiting and room > 0 and self.seating.place(self._waiting[0], self._rows):
+        while self._waiting and room > 0 and self.allocator.place(self._waiting[0], self._rows):
             row = self._waiting.pop(0)
             row.reused = row.cached
             room -= len(row.ids) - row.cached
             self._rows.append(row)
 
-    def _prompt_stretches(self) -> list[tuple[_Row, int]]:
+    def _prompt_chunks(self) -> list[tuple[_Row, int]]:
         """Rows whose prompt is not computed yet, and up to where to compute it in this step."""
-        room, stretches = self.prompt_tokens, []
+        room, chunks = self.prompt_tokens, []
         for row in self._rows:
             if row.single or room <= 0:
                 continue
             end = min(len(row.ids), row.cached + room)
             room -= end - row.cached
-            stretches.append((row, end))
-        return stretches
+            chunks.append((row, end))
+        return chunks
 
     def _forward(
-        self, singles: list[_Row], stretches: list[tuple[_Row, int]]
+        self, singles: list[_Row], chunks: list[tuple[_Row, int]]
     ) -> tuple[torch.Tensor, list[_Row]]:
         """Float32 logits (n, vocabulary) of the n rows that can now choose their next token."""
         plan = plan_step(
-            self.seating.cache,
+            self.allocator.cache,
             [(row.slot, row.cached) for row in singles],
-            [(row.slot, row.cached, end) for row, end in stretches],
+            [(row.slot, row.cached, end) for row, end in chunks],
         )
         ids, last = [row.ids[-1] for row in singles], list(range(len(singles)))
         ready = list(singles)
-        for row, end in stretches:
+        for row, end in chunks:
             ids += row.ids[row.cached : end]
             if end == len(row.ids):
                 last.append(len(ids) - 1)
                 ready.append(row)
-        device = self.seating.cache.shape.device
+        device = self.allocator.cache.shape.device
         with _attention_by_slots(self.model):
             output = self.model(
                 input_ids=torch.tensor([ids], device=device),
@@ -265,8 +265,8 @@ class Engine:
                 logits_to_keep=torch.tensor(last, dtype=torch.long, device=device),
                 plan=plan,
             )
-        for row, end in [*((row, len(row.ids)) for row in singles), *stretches]:
-            self.seating.note(row, end, self._step)
+        for row, end in [*((row, len(row.ids)) for row in singles), *chunks]:
+            self.allocator.note(row, end, self._step)
         return output.logits[0].float(), ready
 
     def _extend(self, rows: list[_Row], logits: torch.Tensor) -> list[_Row]:

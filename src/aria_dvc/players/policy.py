@@ -35,8 +35,8 @@ class PolicyPlayer:
         engine: Engine,
         renderer: Renderer,
         settings: PlaySettings,
-        adapter: Path | None = None,
-        record_logprobs: bool = False,
+        adapter: Path | None,
+        record_logprobs: bool,
     ) -> None:
         self.name = name
         self.model = f"{model}+{adapter}" if adapter else model
@@ -61,10 +61,10 @@ class PolicyPlayer:
             seed=request.seed,
             logprobs=self.record_logprobs,
         )
-        seat = (request.episode_id, request.role)
+        dialogue = (request.episode_id, request.role)
         prompt_ids = self.renderer.prompt_ids(request.messages)
         try:
-            generation = await self.engine.generate(seat, prompt_ids, sampling)
+            generation = await self.engine.generate(dialogue, prompt_ids, sampling)
         except PlayerFailure:
             self._check_opening(request)
             raise
@@ -124,8 +124,8 @@ def policy_player(
     settings: PlaySettings,
     pace: Pace,
     *,
-    adapter: Path | None = None,
-    record_logprobs: bool = False,
+    adapter: Path | None,
+    record_logprobs: bool,
 ) -> PolicyPlayer:
     """Load `source` (with `adapter`) and wrap it as a player.
 
@@ -136,7 +136,7 @@ def policy_player(
     engine = Engine(
         load_for_play(source, adapter, pace.precision),
         renderer.end_ids(),
-        seats=pace.in_flight,
+        slots=pace.in_flight,
         cache_bytes=int(pace.cache_gib * 2**30),
     )
     return PolicyPlayer(name, str(source), engine, renderer, settings, adapter, record_logprobs)

@@ -24,7 +24,7 @@ class PlayerContext:
         settings: sampling settings.
         model: what `policy` and `base` are.
         endpoints: servers by name (params.endpoints).
-        adapter: LoRA folder that `policy` wears, if any.
+        adapter: LoRA folder of the player `policy`, if any.
         record_logprobs: whether our own policy keeps token ids and log-probabilities.
     """
 

@@ -20,7 +20,7 @@ from aria_dvc.games.negotiation import NegotiationMatch
 from aria_dvc.players import phrases
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.players.questioners import QUESTIONERS, embedded_answer
-from aria_dvc.players.strategies import STRATEGIES, Seat, Strategy
+from aria_dvc.players.strategies import STRATEGIES, Observation, Strategy
 from aria_dvc.records.names import STRATEGY_NAMES
 from aria_dvc.suggestions import did_you_mean
 
@@ -113,11 +113,11 @@ def _share(match: BargainingMatch, role: str, strategy: Strategy, rng: random.Ra
     if not match.config["complete_information"]:
         discounts = dict.fromkeys(ROLES, discounts[role])
     shares = [value / match.money for value in match.offers]
-    seat = _seat(match, role, shares, discounts)
-    demand = strategy(seat, rng)
+    seen = _observation(match, role, shares, discounts)
+    demand = strategy(seen, rng)
     if demand is None:
         return rng.choice(phrases.ACCEPT)
-    if seat.last:
+    if seen.last:
         return rng.choice(phrases.REJECT)
     percent = Fraction(round(100 * demand), 100)
     share = percent if role == "alice" else 1 - percent
@@ -126,13 +126,13 @@ def _share(match: BargainingMatch, role: str, strategy: Strategy, rng: random.Ra
     return phrases.say_shares(rng, role, gains[0], gains[1], not match.offers)
 
 
-def _seat(
+def _observation(
     match: AlternatingMatch, role: str, shares: list[Fraction], discounts: dict[str, float]
-) -> Seat:
-    """The seat of `role`; `shares` are Alice's shares in all offers so far."""
+) -> Observation:
+    """What `role` sees; `shares` are Alice's shares in all offers so far."""
     own = [float(share if role == "alice" else 1 - share) for share in shares]
     start = ROLES.index(role)
-    return Seat(
+    return Observation(
         round=len(shares),
         horizon=match.rounds if match.rounds <= LONGEST_TOLD_HORIZON else None,
         discount=discounts[role],
@@ -150,11 +150,11 @@ def _price(match: NegotiationMatch, role: str, strategy: Strategy, rng: random.R
         return _without_surplus(match, role, rng)
     surplus = buyer - seller
     shares = [(price / match.scale - seller) / surplus for price in match.offers]
-    seat = _seat(match, role, shares, dict.fromkeys(ROLES, 1.0))
-    demand = strategy(seat, rng)
+    seen = _observation(match, role, shares, dict.fromkeys(ROLES, 1.0))
+    demand = strategy(seen, rng)
     if demand is None:
         return rng.choice(phrases.ACCEPT)
-    if seat.last:
+    if seen.last:
         return rng.choice(phrases.OUTSIDE)
     share = Fraction(round(1000 * demand), 1000)
     price = seller + share * surplus if role == "alice" else buyer - share * surplus

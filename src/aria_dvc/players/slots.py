@@ -1,7 +1,7 @@
 """Keys and values of many dialogues in one rectangle, and attention over rows of unlike length.
 
 A slot holds one dialogue. One forward pass takes a packed row of tokens that belong to many slots:
-first one token for each dialogue that is being continued, then whole stretches of prompts. Only
+first one token for each dialogue that is being continued, then whole chunks of prompts. Only
 attention knows about slots; every other layer sees a plain (1, tokens, width) batch, so nothing is
 padded. Attention reads only the filled part of the slots that take part.
 """
@@ -47,7 +47,7 @@ class CacheShape:
         return 2 * self.layers * self.kv_heads * self.head_dim * self.dtype.itemsize
 
 
-class SlotCache:
+class KeyValueCache:
     """`keys[layer]`, `values[layer]`: (slots, kv_heads, length, head_dim)."""
 
     def __init__(self, shape: CacheShape) -> None:
@@ -87,7 +87,7 @@ class SlotCache:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class PromptChunk:
     """Prompt tokens first..last of the packed row: `slot`, at positions start..end."""
 
     slot: int
@@ -113,38 +113,40 @@ class Group:
 class StepPlan:
     """One forward pass: which token of the packed row belongs to which slot and position."""
 
-    cache: SlotCache
+    cache: KeyValueCache
     slots: torch.Tensor  # (tokens,)
     positions: torch.Tensor  # (tokens,)
     groups: list[Group] = field(default_factory=list)
-    stretches: list[Stretch] = field(default_factory=list)
+    chunks: list[PromptChunk] = field(default_factory=list)
 
 
 def plan_step(
-    cache: SlotCache, singles: Sequence[tuple[int, int]], prompts: Sequence[tuple[int, int, int]]
+    cache: KeyValueCache,
+    singles: Sequence[tuple[int, int]],
+    prompts: Sequence[tuple[int, int, int]],
 ) -> StepPlan:
     """Lay out a packed row.
 
     Args:
         singles: (slot, position) of each dialogue continued by one token; these come first.
-        prompts: (slot, start, end) of each stretch of prompt, in the order of the packed row.
+        prompts: (slot, start, end) of each chunk of prompt, in the order of the packed row.
     """
     device = cache.shape.device
     slots = [slot for slot, _ in singles]
     positions = [position for _, position in singles]
-    stretches = []
+    chunks = []
     for slot, start, end in prompts:
         first = len(slots)
         slots += [slot] * (end - start)
         positions += range(start, end)
         mask = _causal(start, end, device) if start else None
-        stretches.append(Stretch(slot, first, len(slots), start, end, mask))
+        chunks.append(PromptChunk(slot, first, len(slots), start, end, mask))
     return StepPlan(
         cache,
         torch.tensor(slots, device=device),
         torch.tensor(positions, device=device),
         _groups(singles, device),
-        stretches,
+        chunks,
     )
 
 
@@ -224,10 +226,10 @@ def slot_attention(
     output = torch.empty_like(packed)
     for group in plan.groups:
         output[group.tokens] = _attend_group(packed, keys, values, group, scaling)
-    for stretch in plan.stretches:
-        rows = packed[stretch.first : stretch.last]
-        attended = _attend_stretch(rows, keys, values, stretch, scaling)
-        output[stretch.first : stretch.last] = attended
+    for chunk in plan.chunks:
+        rows = packed[chunk.first : chunk.last]
+        attended = _attend_chunk(rows, keys, values, chunk, scaling)
+        output[chunk.first : chunk.last] = attended
     return output.view(1, tokens, heads, head_dim), None
 
 
@@ -252,23 +254,23 @@ def _attend_group(
     return attended if group.places is None else attended[group.places]
 
 
-def _attend_stretch(
+def _attend_chunk(
     rows: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,
-    stretch: Stretch,
+    chunk: PromptChunk,
     scaling: float | None,
 ) -> torch.Tensor:
     """(tokens, kv_heads, heads per kv head, head_dim): causal, after what the slot holds."""
     share = rows.shape[2]
-    read_keys = keys[stretch.slot, :, : stretch.end].repeat_interleave(share, dim=0)
-    read_values = values[stretch.slot, :, : stretch.end].repeat_interleave(share, dim=0)
+    read_keys = keys[chunk.slot, :, : chunk.end].repeat_interleave(share, dim=0)
+    read_values = values[chunk.slot, :, : chunk.end].repeat_interleave(share, dim=0)
     attended = scaled_dot_product_attention(
         rows.flatten(1, 2).transpose(0, 1)[None],
         read_keys[None],
         read_values[None],
-        attn_mask=stretch.mask,
-        is_causal=stretch.mask is None,
+        attn_mask=chunk.mask,
+        is_causal=chunk.mask is None,
         scale=scaling,
     )
     return attended[0].transpose(0, 1).reshape(rows.shape)

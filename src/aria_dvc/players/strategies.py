@@ -1,7 +1,7 @@
 """Bargaining strategies on shares of what is to be divided, the same for both adversarial games.
 
-A share of 1 is everything; a strategy answers a `Seat` with the share it demands next, or None to
-accept the standing offer. Discounts follow sec. 3.1 of GLEE; without discounts they are 1.
+A share of 1 is everything; a strategy answers an `Observation` with the share it demands next, or
+None to accept the standing offer. Discounts follow sec. 3.1 of GLEE; without discounts they are 1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Seat:
+class Observation:
     """What one player knows when it moves.
 
     round: round of the standing offer, 0 at the start.
@@ -44,45 +44,45 @@ class Seat:
         return len(self.made)
 
 
-Strategy = Callable[[Seat, random.Random], float | None]
+Strategy = Callable[[Observation, random.Random], float | None]
 
 
-def conceding(seat: Seat, rng: random.Random) -> float | None:
+def conceding(seen: Observation, rng: random.Random) -> float | None:
     """Starts high and gives way at every turn, down to a third."""
-    demand = max(0.34, 0.72 - 0.07 * seat.turn + rng.uniform(-0.03, 0.03))
-    if seat.standing is not None and seat.standing >= (0.15 if seat.last else demand):
+    demand = max(0.34, 0.72 - 0.07 * seen.turn + rng.uniform(-0.03, 0.03))
+    if seen.standing is not None and seen.standing >= (0.15 if seen.last else demand):
         return None
     return demand
 
 
-def hard(seat: Seat, rng: random.Random) -> float | None:
+def hard(seen: Observation, rng: random.Random) -> float | None:
     """Demands four fifths, hardly gives way, and rather loses the deal."""
-    demand = max(0.65, 0.8 - 0.015 * seat.turn + rng.uniform(-0.02, 0.02))
-    if seat.standing is not None and seat.standing >= (0.4 if seat.last else 0.6):
+    demand = max(0.65, 0.8 - 0.015 * seen.turn + rng.uniform(-0.02, 0.02))
+    if seen.standing is not None and seen.standing >= (0.4 if seen.last else 0.6):
         return None
     return demand
 
 
-def fair(seat: Seat, rng: random.Random) -> float | None:
+def fair(seen: Observation, rng: random.Random) -> float | None:
     """Asks for half, takes what is close to it."""
-    demand = 0.5 if seat.turn else rng.choice((0.5, 0.5, 0.52))
-    if seat.standing is not None and seat.standing >= (0.3 if seat.last else 0.46):
+    demand = 0.5 if seen.turn else rng.choice((0.5, 0.5, 0.52))
+    if seen.standing is not None and seen.standing >= (0.3 if seen.last else 0.46):
         return None
     return demand
 
 
-def best_response(seat: Seat, rng: random.Random) -> float | None:
+def best_response(seen: Observation, rng: random.Random) -> float | None:
     """Under `win` takes whatever wins and demands just that; else maximises its discounted share.
 
     For utility it weighs the standing offer against the share that the rival would take one round
     later, judged by backward induction at the start and by the rival's own offers afterwards.
     """
-    return _just_win(seat, rng) if seat.win else _most_value(seat)
+    return _just_win(seen, rng) if seen.win else _most_value(seen)
 
 
-def mixed(seat: Seat, rng: random.Random) -> float | None:
+def mixed(seen: Observation, rng: random.Random) -> float | None:
     """Plays every turn by another of the strategies."""
-    return rng.choice((conceding, hard, fair, best_response))(seat, rng)
+    return rng.choice((conceding, hard, fair, best_response))(seen, rng)
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -94,21 +94,21 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def winning_share(seat: Seat, round_: int) -> float:
+def winning_share(seen: Observation, round_: int) -> float:
     """The share at which an agreement in `round_` gives both the same utility."""
-    own, rival = seat.discount ** (round_ - 1), seat.rival_discount ** (round_ - 1)
+    own, rival = seen.discount ** (round_ - 1), seen.rival_discount ** (round_ - 1)
     return rival / (own + rival)
 
 
-def equilibrium_share(seat: Seat, round_: int) -> float:
-    """The proposer's share in `round_` by backward induction, the seat being the proposer.
+def equilibrium_share(seen: Observation, round_: int) -> float:
+    """The proposer's share in `round_` by backward induction, the observer being the proposer.
 
     Without a told horizon the stationary solution; half if nobody loses by waiting.
     """
-    own, rival = seat.discount, seat.rival_discount
-    if seat.horizon is None:
+    own, rival = seen.discount, seen.rival_discount
+    if seen.horizon is None:
         return 0.5 if own == rival == 1 else (1 - rival) / (1 - own * rival)
-    steps = seat.horizon - round_
+    steps = seen.horizon - round_
     share = 1.0
     for step in range(steps - 1, -1, -1):
         responder = rival if step % 2 == 0 else own
@@ -116,22 +116,22 @@ def equilibrium_share(seat: Seat, round_: int) -> float:
     return share
 
 
-def _just_win(seat: Seat, rng: random.Random) -> float | None:
-    if seat.standing is not None and seat.standing > winning_share(seat, seat.round) + 1e-9:
+def _just_win(seen: Observation, rng: random.Random) -> float | None:
+    if seen.standing is not None and seen.standing > winning_share(seen, seen.round) + 1e-9:
         return None
-    margin = max(0.01, 0.05 - 0.01 * seat.turn) + rng.choice((0.0, 0.01))
-    return min(0.99, winning_share(seat, seat.round + 1) + margin)
+    margin = max(0.01, 0.05 - 0.01 * seen.turn) + rng.choice((0.0, 0.01))
+    return min(0.99, winning_share(seen, seen.round + 1) + margin)
 
 
-def _most_value(seat: Seat) -> float | None:
-    if seat.standing is None:
-        return min(0.7, max(0.5, equilibrium_share(seat, 1)))
-    hoped, value = _waiting(seat)
-    if seat.standing > 0 and (seat.last or seat.standing >= value - 1e-9):
+def _most_value(seen: Observation) -> float | None:
+    if seen.standing is None:
+        return min(0.7, max(0.5, equilibrium_share(seen, 1)))
+    hoped, value = _waiting(seen)
+    if seen.standing > 0 and (seen.last or seen.standing >= value - 1e-9):
         return None
-    if seat.horizon is not None and seat.round + 1 == seat.horizon:
-        return max(LAST_DEMAND, seat.standing)
-    return min(0.95, max(hoped, _acceptable_to_rival(seat)))
+    if seen.horizon is not None and seen.round + 1 == seen.horizon:
+        return max(LAST_DEMAND, seen.standing)
+    return min(0.95, max(hoped, _acceptable_to_rival(seen)))
 
 
 LAST_DEMAND = 0.6
@@ -142,27 +142,27 @@ FIRST_BELIEF = 0.03
 """Concession expected of a rival that has made one offer only."""
 
 
-def _waiting(seat: Seat) -> tuple[float, float]:
+def _waiting(seen: Observation) -> tuple[float, float]:
     """(share, its value now) of the rival's best later offer, should it go on conceding."""
-    concession = _concession(seat)
-    turns = LOOK_AHEAD if seat.horizon is None else (seat.horizon - seat.round) // 2
-    offers = [min(0.8, seat.received[-1] + concession * turn) for turn in range(1, turns + 1)]
-    values = [share * seat.discount ** (2 * turn) for turn, share in enumerate(offers, start=1)]
+    concession = _concession(seen)
+    turns = LOOK_AHEAD if seen.horizon is None else (seen.horizon - seen.round) // 2
+    offers = [min(0.8, seen.received[-1] + concession * turn) for turn in range(1, turns + 1)]
+    values = [share * seen.discount ** (2 * turn) for turn, share in enumerate(offers, start=1)]
     return max(zip(offers, values, strict=True), key=lambda pair: pair[1], default=(0.0, 0.0))
 
 
-def _concession(seat: Seat) -> float:
+def _concession(seen: Observation) -> float:
     """The rival's mean concession over its last offers."""
-    recent = seat.received[-4:]
+    recent = seen.received[-4:]
     if len(recent) < 2:
         return FIRST_BELIEF
     return max(0.0, (recent[-1] - recent[0]) / (len(recent) - 1))
 
 
-def _acceptable_to_rival(seat: Seat) -> float:
+def _acceptable_to_rival(seen: Observation) -> float:
     """The most that leaves the rival no worse off than its own next offer a round later."""
-    offered = seat.received[-1]
-    demand = 1 - seat.rival_discount * (1 - min(1.0, offered + _concession(seat)))
-    if seat.made:
-        demand = min(demand, min(seat.made) - 0.02)
+    offered = seen.received[-1]
+    demand = 1 - seen.rival_discount * (1 - min(1.0, offered + _concession(seen)))
+    if seen.made:
+        demand = min(demand, min(seen.made) - 0.02)
     return max(offered, demand)

@@ -34,14 +34,19 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Column:
-    """name: may be a pattern (in <>) that stands for one or more columns. kind: see KINDS."""
+    """name: may be a pattern (in <>) that stands for several columns. kind: see KINDS.
+
+    needed: whether there must be one.
+    """
 
     name: str
     kind: str
     meaning: str
+    needed: bool = True
 
     def stands_for(self, name: str) -> bool:
-        return re.fullmatch(re.sub("<.*>", r"\\d+", self.name), name) is not None
+        pattern = self.name.replace("<number>", r"\d+").replace("<method>", "[a-z]+")
+        return re.fullmatch(pattern, name) is not None
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Schema:
         """Raises AriaError unless a table has all the columns, of their types, and no others."""
         for column in self.columns:
             names = [name for name in found.names if column.stands_for(name)]
-            if not names:
+            if not names and column.needed:
                 raise self._wrong(where, f"has no column {column.name}")
             for name in names:
                 kind = re.sub(r"\[\d+\]$", "", str(found.field(name).type))
@@ -73,7 +78,7 @@ class Schema:
 
 
 _GAME = Column("game", "text", "the game, or the name of the log")
-_EPISODE = Column("episode_id", "text", "the episode; ids are unique in a game")
+_EPISODE = Column("episode_id", "text", "the episode; ids are unique in a log")
 _POSITION = Column("position", "int32", "place in the log's episode, from 0; system messages count")
 _ROLE = Column("role", "text", "who speaks")
 
@@ -171,7 +176,8 @@ REWARDS = Schema(
         Column("cell_size", "int64", "actions in the cell"),
         Column("live", "bool", "whether a finer cut can still split the cell"),
         Column("return", "float64", "discounted return of the action, gamma^(turns - turn) R"),
-        Column("reward", "float64", "the credit of aggregate.method, which training is on"),
+        Column("reward", "float64", "the credit of aggregate.method"),
+        Column("credit_<method>", "float64", "that of each of aggregate.further", needed=False),
     ),
 )
 EVALUATION = Schema(

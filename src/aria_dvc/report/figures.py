@@ -83,18 +83,18 @@ def evaluation(frame: pd.DataFrame) -> Figure:
 
     Columns of `frame`: game, role, variant, rate, low, high.
     """
-    seats = list(dict.fromkeys(zip(frame["game"], frame["role"], strict=True)))
+    pairs = list(dict.fromkeys(zip(frame["game"], frame["role"], strict=True)))
     variants = list(dict.fromkeys(frame["variant"]))
     width = 0.76 / len(variants)
-    figure, axis = plt.subplots(figsize=(1.6 + 1.3 * len(seats), 3.8), layout="constrained")
+    figure, axis = plt.subplots(figsize=(1.6 + 1.3 * len(pairs), 3.8), layout="constrained")
     for number, variant in enumerate(variants):
-        part = frame[frame["variant"] == variant].set_index(["game", "role"]).loc[seats]
-        x = np.arange(len(seats)) + (number - (len(variants) - 1) / 2) * width
+        part = frame[frame["variant"] == variant].set_index(["game", "role"]).loc[pairs]
+        x = np.arange(len(pairs)) + (number - (len(variants) - 1) / 2) * width
         errors = np.abs(part[["low", "high"]].to_numpy().T - part["rate"].to_numpy())
         colour = COLOURS[number % len(COLOURS)]
         axis.bar(x, part["rate"], 0.95 * width, color=colour, label=variant)
         axis.errorbar(x, part["rate"], errors, fmt="none", ecolor="#333333", capsize=3)
-    axis.set_xticks(range(len(seats)), [f"{game}\n{role}" for game, role in seats], fontsize=8)
+    axis.set_xticks(range(len(pairs)), [f"{game}\n{role}" for game, role in pairs], fontsize=8)
     axis.set(ylabel="win or success rate", ylim=(0, 1))
     axis.grid(axis="y", alpha=0.25)
     axis.legend(frameon=False)

@@ -10,7 +10,7 @@ from aria_dvc.progress import Update
 from aria_dvc.records.episodes import Episode
 
 
-class Tally:
+class Stats:
     """Counts of one collection, shown by `update`. Times are in seconds of a monotonic clock."""
 
     def __init__(self, title: str, total: int, resumed: int, update: Update) -> None:
