@@ -1,7 +1,7 @@
 """Our in-process engine against transformers' continuous batching, on the same games.
 
-    PYTHONPATH=src python benchmarks/engine.py --model data/base_model
-    PYTHONPATH=src python benchmarks/engine.py --endpoint http://127.0.0.1:8036/v1
+    python benchmarks/engine.py --model data/base_model
+    python benchmarks/engine.py --endpoint http://127.0.0.1:8036/v1
 
 The baseline is transformers (`init_continuous_batching`, prefix sharing on); every ratio is ours
 over it. Each run is a fresh process, so that its peak of memory is its own; the ways take turns.
@@ -33,8 +33,10 @@ from aria_dvc.files import write_json
 from aria_dvc.games.registry import get_game
 from aria_dvc.models.loading import load_for_play, load_tokenizer
 from aria_dvc.models.source import ModelSource
+from aria_dvc.params import load_params
+from aria_dvc.players.allocator import DialogueKey
 from aria_dvc.players.base import Player
-from aria_dvc.players.engine import Engine, Generation, Seat
+from aria_dvc.players.engine import Engine, Generation
 from aria_dvc.players.policy import PolicyPlayer, TurnRenderer
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.players.sampling import Sampling
@@ -42,6 +44,7 @@ from aria_dvc.players.slots import CacheShape
 from aria_dvc.records.episodes import Episode
 from aria_dvc.settings import Endpoint, Pace, PlaySettings, Precision
 
+PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"
 OURS, TRANSFORMERS, SERVER = "engine", "transformers", "server"
 GAME, ROLE, ENVIRONMENT = "twenty_questions", "agent", "oracle"
 GREEDY_PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
@@ -107,11 +110,11 @@ class TransformersBatching:
         self.asked = 0
 
     async def generate(
-        self, seat: Seat, prompt_ids: Sequence[int], sampling: Sampling
+        self, dialogue: DialogueKey, prompt_ids: Sequence[int], sampling: Sampling
     ) -> Generation:
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.asked += 1
-        name = f"{'/'.join(seat)}/{self.asked}"
+        name = f"{'/'.join(dialogue)}/{self.asked}"
         self.manager.register_result_handler(name, done.set_result)
         self.manager.add_request(
             list(prompt_ids), request_id=name, max_new_tokens=sampling.max_new_tokens
@@ -144,11 +147,11 @@ def make_player(job: Job, settings: PlaySettings, pace: Pace) -> Player:
     engine: Any
     if job.way == OURS:
         cache = int(pace.cache_gib * 2**30)
-        engine = Engine(model, renderer.end_ids(), seats=job.in_flight, cache_bytes=cache)
+        engine = Engine(model, renderer.end_ids(), slots=job.in_flight, cache_bytes=cache)
     else:
         engine = TransformersBatching(model, renderer.end_ids(), job)
     keep = job.temperature == 0
-    return PolicyPlayer("policy", str(source), engine, renderer, settings, record_logprobs=keep)
+    return PolicyPlayer("policy", str(source), engine, renderer, settings, None, keep)
 
 
 def served(job: Job) -> Endpoint:
@@ -190,21 +193,21 @@ def measure(job: Job) -> Run:
 
 
 def settings_of(job: Job) -> tuple[PlaySettings, Pace]:
-    settings = PlaySettings(
-        temperature=job.temperature,
-        top_p=job.args.top_p,
-        max_new_tokens=job.args.max_new_tokens,
-        max_reasks=2,
-        sampling={},
+    """params.yaml's, but for what the job and the options say."""
+    params, args = load_params(PARAMS), job.args
+    settings = params.collect.model_copy(
+        update={
+            "temperature": job.temperature,
+            "top_p": args.top_p,
+            "max_new_tokens": args.max_new_tokens,
+        }
     )
-    pace = Pace(
-        in_flight=job.in_flight,
-        cache_gib=job.args.cache_gib,
-        deadline_s=900,
-        embed_batch=64,
-        tokens_per_batch=2048,
-        checkpoint_every=20,
-        precision=job.precision,
+    pace = params.pace.model_copy(
+        update={
+            "in_flight": job.in_flight,
+            "cache_gib": args.cache_gib,
+            "precision": job.precision,
+        }
     )
     return settings, pace
 
