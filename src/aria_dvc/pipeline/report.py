@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.credit.chain import ALL, chosen_labels, largest_k
-from aria_dvc.files import read_json, read_parquet, write_csv, write_json
+from aria_dvc.files import read_json, write_csv, write_json
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.log import Log
 from aria_dvc.intentions.space import read_cuts
@@ -18,6 +18,7 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.paths import LogFiles, files_of
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.schemas import EVALUATION, REWARDS, TURNS, read_table
 from aria_dvc.records.tables import read_vectors
 from aria_dvc.report import figures
 from aria_dvc.report.metrics import (
@@ -49,7 +50,7 @@ class Run:
         return {
             name: credit_metrics(
                 read_json(files.selected_k),
-                read_parquet(files.rewards),
+                read_table(files.rewards, REWARDS),
                 read_json(files.credit_quality),
             )
             for name, files in self.logs.items()
@@ -80,7 +81,7 @@ class Run:
         import pandas as pd
 
         tables = [
-            read_parquet(paths.evaluation(variant, category))
+            read_table(paths.evaluation(variant, category), EVALUATION)
             for category in self.params.categories
             for variant in self.params.variants
         ]
@@ -146,7 +147,7 @@ def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
     pictures, k = folder / "pictures", run.credit[name]["selected_k"]
     figures.save(figures.k_curve(curve, k, name), pictures / f"k_curve_{name}.png")
     figures.save(figures.sparsity(curve, name), pictures / f"sparsity_{name}.png")
-    rewards = read_parquet(files.rewards)
+    rewards = read_table(files.rewards, REWARDS)
     figures.save(figures.rewards(rewards, name), pictures / f"rewards_{name}.png")
 
 
@@ -182,9 +183,9 @@ RATE = ("rate", "low", "high", "episodes")
 
 
 def _intention_map(params: Params, name: str, files: LogFiles, folder: Path) -> None:
-    log = Log.of(read_parquet(files.turns), read_vectors(files.embeddings))
-    selection = read_json(files.selected_k)
-    labels = chosen_labels(log, read_cuts(files.labels), selection)[log.clustered]
+    turns, selection = read_table(files.turns, TURNS), read_json(files.selected_k)
+    log = Log.of(turns, read_vectors(files.embeddings, turns))
+    labels = chosen_labels(log, read_cuts(files.labels, turns), selection)[log.clustered]
     drawn, points = project(log.points, params.report.umap_points, params.seed)
     title = f"{name}: {largest_k(selection)} intentions"
     figures.save(
