@@ -28,7 +28,7 @@ from ruamel.yaml import YAML
 from intentions import points
 
 ROOT = Path(__file__).resolve().parent.parent
-GAME = "two_party_log"
+LOG = "two_party_log"
 STAGES = ("collect", "prepare", "embed", "cluster", "select_k", "aggregate")
 KS = range(2, 101)
 GAMMA = 0.95
@@ -86,15 +86,15 @@ def stages(folder: Path, log: Path) -> list[Cost]:
     """The stages from log to training rows, a process each, in a workspace of their own."""
     yaml = YAML()
     params = yaml.load(ROOT / "params.yaml")
-    params["games"] = [GAME]
-    params["collect"][GAME]["source"] = str(log)
+    params["categories"] = ["adversarial"]
+    params["logs"] = {LOG: {"source": str(log), "category": "adversarial"}}
     with (folder / "params.yaml").open("w") as file:
         yaml.dump(params, file)
     for name in ("src", "stages"):
         (folder / name).symlink_to(ROOT / name)
     environment = {**os.environ, "PYTHONPATH": "src"}
     return [
-        measured(stage, [sys.executable, f"stages/{stage}.py", GAME], folder, environment)
+        measured(stage, [sys.executable, f"stages/{stage}.py", LOG], folder, environment)
         for stage in STAGES
     ]
 

@@ -3,8 +3,9 @@
     python benchmarks/collection.py --model data/base_model
     python benchmarks/collection.py --endpoint http://127.0.0.1:8036/v1
 
-Every way of playing gets the same games, seeds and sampling settings; what is printed are medians
-over the repeats. The sequential player plays only the first few of the games, since it is slow.
+Every way of playing gets the same games, seeds and settings (params.yaml's, but for the options
+below); what is printed are medians over the repeats. The sequential player plays only the first few
+of the games, since it is slow.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from aria_dvc.arena.collection import assign, play_all
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
 from aria_dvc.games.registry import get_game
-from aria_dvc.params import Endpoint, PlaySettings
+from aria_dvc.models.source import ModelSource
+from aria_dvc.params import load_params
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
+from aria_dvc.settings import Endpoint
 
 SERVER = "server"
+PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"
 
 
 @dataclass(frozen=True)
@@ -39,16 +43,11 @@ class Run:
 
 def measure(args: argparse.Namespace, spec: str, in_flight: int, episodes: int) -> Run:
     """Play the first `episodes` games with the player `spec` in every role that acts."""
-    game = get_game(args.game)
-    settings = PlaySettings(
-        in_flight=in_flight,
-        temperature=args.temperature,
-        top_p=0.95,
-        max_new_tokens=args.max_new_tokens,
-        max_reasks=2,
-        deadline_s=900,
-    )
-    context = PlayerContext(settings, str(args.model), _endpoints(args, in_flight))
+    game, params = get_game(args.game), load_params(PARAMS)
+    sampling = {"temperature": args.temperature, "max_new_tokens": args.max_new_tokens}
+    settings = params.collect.model_copy(update=sampling)
+    pace = params.pace.model_copy(update={"in_flight": in_flight})
+    context = PlayerContext(settings, pace, ModelSource(args.model), _endpoints(args, in_flight))
     opponent = args.opponent or ("embedded" if game.environment else spec)
     roles = [*game.roles, *([game.environment] if game.environment else [])]
     players = {role: context.player(opponent) for role in roles}
@@ -57,14 +56,14 @@ def measure(args: argparse.Namespace, spec: str, in_flight: int, episodes: int) 
 
     async def play() -> tuple[list[Episode], float]:
         started = time.perf_counter()
-        done = await play_all(game, todo, players, settings, title=f"{spec} x {in_flight}")
+        done = await play_all(game, todo, players, settings, pace, title=f"{spec} x {in_flight}")
         spent = time.perf_counter() - started
         await context.close()
         return done, spent
 
     done, spent = asyncio.run(play())
-    tokens = sum(cost["completion"] for e in done for cost in e.info["tokens"].values())
-    failures = sum(e.info["failure"] is not None for e in done)
+    tokens = sum(cost.completion for e in done for cost in e.record.tokens.values())
+    failures = sum(e.record.failure is not None for e in done)
     return Run(len(done) / spent * 3600, tokens / spent, failures)
 
 

@@ -22,7 +22,7 @@ from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.logs import read_logs
 from aria_dvc.credit.methods.registry import make_method, method_class, method_names
 from aria_dvc.credit.quality import credit_quality, r_squared
-from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.files import written_aside
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log
@@ -80,7 +80,8 @@ def parse() -> argparse.Namespace:
 def data_of(path: Path, args: argparse.Namespace) -> Log:
     log = read_logs([path], args.gamma)
     if not log.vectors.shape[1]:
-        log = replace(log, vectors=embed_texts(log.text.tolist(), args.embed))
+        vectors = embed_texts(log.text.tolist(), args.embed, EMBED_BATCH, True, {})
+        log = replace(log, vectors=vectors)
     settings = CreditSettings(args.k or "auto", args.seed)
     return labelled(log, settings)
 

@@ -334,7 +334,7 @@ def test_the_readmes_remedy_after_a_killed_experiment_works(workspace):
     workspace.run("dvc", "checkout", "-q")
     kill_after(workspace, 6, "dvc", "exp", "run", "-S", "k=7")
     assert "k: 7" in (workspace.folder / "params.yaml").read_text()
-    remedy = "git restore --staged --worktree params.yaml"
+    remedy = "git restore --staged --worktree params.yaml dvc.lock"
     assert remedy in (workspace.folder / "README.md").read_text()
     workspace.run(*remedy.split())
     assert "k: auto" in (workspace.folder / "params.yaml").read_text()

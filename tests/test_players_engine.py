@@ -138,7 +138,7 @@ def test_a_prompt_beyond_the_model_is_the_players_failure(model):
 
 
 def test_a_prompt_beyond_the_cache_is_a_mistake_in_the_settings(model):
-    with pytest.raises(AriaError, match=r"raise pace\.cache_gib"):
+    with pytest.raises(AriaError, match=r"raise pace\.cache_gib or lower max_new_tokens"):
         generate(engine_of(model, cache_bytes=1), [(("0", "a"), prompt(0, 250), GREEDY)])
 
 

@@ -1,13 +1,38 @@
 """Rates, intervals and paired differences against their textbook formulas."""
 
 import math
+import random
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from aria_dvc.report.intervals import paired_difference, rate
-from aria_dvc.report.metrics import brief_evaluation, credit_metrics, evaluation_metrics
+from aria_dvc.games.alternating import Move
+from aria_dvc.games.negotiation import FACTORS
+from aria_dvc.games.registry import get_game
+from aria_dvc.learning.calibration import fit_metrics
+from aria_dvc.pipeline.report import with_winnable
+from aria_dvc.players.scripted import scripted_player
+from aria_dvc.players.strategies import STRATEGIES
+from aria_dvc.records.names import PLAYABLE
+from aria_dvc.report.intervals import (
+    clustered_interval,
+    games_needed,
+    holm,
+    mcnemar,
+    mean_interval,
+    paired_difference,
+    rate,
+)
+from aria_dvc.report.metrics import (
+    brief_evaluation,
+    brief_learning,
+    credit_metrics,
+    evaluation_metrics,
+)
 from aria_dvc.report.projection import project
 
 
@@ -29,10 +54,10 @@ def test_nothing_played_has_no_rate():
     assert rate(np.zeros(0, bool))["rate"] is None
 
 
-def test_paired_difference_is_the_paired_t_test():
-    after, before = np.array([1, 1, 0, 1, 1.0]), np.array([0, 1, 0, 0, 1.0])
-    result = paired_difference(after, before)
-    difference = after - before
+def test_pairs_of_their_own_configurations_have_the_paired_t_interval():
+    after, before = np.array([1, 1, 0, 1, 1], bool), np.array([0, 1, 0, 0, 1], bool)
+    result = paired_difference(after, before, np.arange(5))
+    difference = after.astype(float) - before
     error = difference.std(ddof=1) / math.sqrt(5)
     assert result["mean"] == pytest.approx(0.4)
     assert result["low"] == pytest.approx(0.4 - 2.7764451052 * error)
@@ -40,21 +65,152 @@ def test_paired_difference_is_the_paired_t_test():
 
 
 def test_equal_differences_have_no_interval():
-    assert paired_difference(np.ones(3), np.zeros(3)) == {
+    assert paired_difference(np.ones(3, bool), np.zeros(3, bool), np.arange(3)) == {
+        "pairs": 3,
+        "clusters": 3,
         "mean": 1.0,
         "low": None,
         "high": None,
-        "p": None,
-        "pairs": 3,
+        "gained": 3,
+        "lost": 0,
+        "p": 0.25,
+        "undecided": True,
+        "games_needed": 4,
     }
 
 
-def played(variant, episode, won, kind="", role="alice"):
+def test_no_pairs_have_no_difference():
+    result = paired_difference(np.zeros(0, bool), np.zeros(0, bool), np.zeros(0, str))
+    assert (result["pairs"], result["clusters"], result["undecided"]) == (0, 0, True)
+    assert {result[key] for key in ("mean", "low", "high", "p", "games_needed")} == {None}
+
+
+def test_clusters_of_one_size_have_the_t_interval_over_their_means():
+    values = np.random.default_rng(0).integers(-1, 2, (7, 6))
+    clusters = np.repeat(list("gfedcba"), 6)
+    found = clustered_interval(values.ravel(), clusters)
+    means = mean_interval(values.mean(axis=1))
+    assert found["clusters"] == means["count"] == 7
+    for key in ("mean", "low", "high"):
+        assert found[key] == pytest.approx(means[key])
+    order = np.random.default_rng(1).permutation(42)
+    assert clustered_interval(values.ravel()[order], clusters[order]) == found
+
+
+def test_clusters_of_several_sizes_have_the_sandwich_of_the_mean():
+    values, clusters = np.array([1, 1, 0, -1, 1, 0, 0]), np.array([0, 0, 0, 1, 1, 2, 2])
+    mean = 2 / 7
+    scores = [(2 - 3 * mean), (0 - 2 * mean), (0 - 2 * mean)]
+    error = math.sqrt(3 / 2 * sum(score**2 for score in scores)) / 7
+    found = clustered_interval(values, clusters)
+    half = 4.302652729696142 * error  # t with two degrees of freedom
+    assert (found["low"], found["high"]) == pytest.approx((mean - half, mean + half))
+
+
+def test_configurations_that_agree_exactly_have_no_interval():
+    values, clusters = np.array([1, 0, 0] * 4), np.repeat(np.arange(4), 3)
+    assert clustered_interval(values, clusters)["low"] is None
+    assert clustered_interval(values[:3], clusters[:3])["high"] is None
+
+
+def simulated(rng, configs, games):
+    """Differences of paired games whose true mean is 0.08 and varies between configurations."""
+    before = rng.uniform(0.1, 0.5, (configs, 1))
+    after = before + rng.normal(0.08, 0.15, (configs, 1)).clip(-0.07, 0.23)
+    draw = rng.random((2, configs, games))
+    return (draw[0] < after).astype(int) - (draw[1] < before)
+
+
+@pytest.mark.parametrize(("configs", "games"), [(12, 8), (24, 8), (48, 3)])
+def test_the_clustered_interval_covers_the_truth_in_95_of_100_data_sets(configs, games):
+    rng = np.random.default_rng(configs)
+    clusters, truth = np.repeat(np.arange(configs), games), 0.08
+    found = [
+        clustered_interval(simulated(rng, configs, games).ravel(), clusters) for _ in range(2000)
+    ]
+    covered = np.mean([one["low"] <= truth <= one["high"] for one in found])
+    assert 0.935 < covered < 0.965
+
+
+def test_games_of_a_configuration_that_go_together_are_not_taken_as_independent():
+    rng = np.random.default_rng(0)
+    clusters, covered = np.repeat(np.arange(12), 24), np.zeros(2)
+    for _ in range(2000):
+        values = simulated(rng, 12, 24).ravel()
+        for place, labels in enumerate((clusters, np.arange(len(values)))):
+            found = clustered_interval(values, labels)
+            covered[place] += found["low"] <= 0.08 <= found["high"]
+    clustered, independent = covered / 2000
+    assert 0.93 < clustered < 0.965
+    assert independent < 0.88
+
+
+def test_five_discordant_pairs_of_sixteen_are_no_evidence():
+    after, before = np.arange(16) < 9, np.arange(16) < 4
+    result = paired_difference(after, before, np.arange(16))
+    assert result["p"] == pytest.approx(0.0625)
+    assert result["low"] > 0  # what the t-test took for p = 0.02
+    assert (result["gained"], result["lost"], result["undecided"]) == (5, 0, True)
+    assert result["games_needed"] == 23
+
+
+@pytest.mark.parametrize(("gained", "lost"), [(0, 0), (1, 0), (5, 0), (3, 9), (56, 10), (7, 7)])
+def test_mcnemar_sums_the_binomial_tails(gained, lost):
+    n, least = gained + lost, min(gained, lost)
+    tail = sum(math.comb(n, i) for i in range(least + 1)) / 2**n
+    assert mcnemar(gained, lost) == pytest.approx(min(1.0, 2 * tail))
+
+
+def test_the_exact_test_rarely_finds_what_is_not_there():
+    rng = np.random.default_rng(0)
+    chance = rng.uniform(0, 1, 40)  # configurations of any difficulty, two equal policies
+    won = rng.random((2, 2000, 40)) < chance
+    gained, lost = (won[0] & ~won[1]).sum(axis=1), (won[1] & ~won[0]).sum(axis=1)
+    found = np.mean([mcnemar(a, b) < 0.05 for a, b in zip(gained, lost, strict=True)])
+    assert 0 < found < 0.055
+
+
+def test_the_games_needed_give_the_power_that_is_promised():
+    needed = games_needed(gained=16, lost=8, pairs=80)
+    share, difference = 0.3, 0.1
+    spread = 1.959963985 * math.sqrt(share) + 0.841621234 * math.sqrt(share - difference**2)
+    assert needed == math.ceil(spread**2 / difference**2) == 234
+    gained, lost, _ = np.random.default_rng(0).multinomial(needed, [0.2, 0.1, 0.7], 2000).T
+    deviate = (gained - lost) / np.sqrt(gained + lost)  # McNemar's test, normal approximation
+    assert np.mean(deviate > 1.959963985) == pytest.approx(0.8, abs=0.03)
+    assert games_needed(4, 4, 80) is None
+
+
+@pytest.mark.parametrize(("pairs", "undecided"), [(99, True), (100, False)])
+def test_a_hundred_pairs_may_decide(pairs, undecided):
+    after, before = np.arange(pairs) < 30, np.arange(pairs) < 20
+    result = paired_difference(after, before, np.arange(pairs))
+    assert result["undecided"] is undecided
+    assert (result["games_needed"] is not None) is undecided
+
+
+def test_holm_steps_down():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, None, 0.01]) == pytest.approx([1.0, None, 0.03])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([None]) == [None]
+    assert holm([]) == []
+
+
+def test_holm_keeps_the_chance_of_any_false_finding():
+    p = stats.norm.sf(np.random.default_rng(0).normal(size=(2000, 10)))
+    assert np.mean([min(holm(row)) < 0.05 for row in p.tolist()]) == pytest.approx(0.05, abs=0.015)
+    assert np.mean(p.min(axis=1) < 0.05) > 0.35
+
+
+def played(variant, episode, won, kind="", role="alice", winnable=True):
     return {
         "variant": variant,
         "role": role,
         "opponent": "scripted:fair",
         "episode": episode,
+        "config": f"config of {episode}",
+        "winnable": winnable,
         "won": won,
         "reward": float(won),
         "turns": 3,
@@ -85,9 +241,118 @@ def test_evaluation_pairs_episodes_and_counts_failures_by_kind():
     gain = result["minus_vanilla"]["aria"]
     assert gain["mean"] == pytest.approx(1 / 3)
     assert gain["pairs"] == 3
+    assert gain["clusters"] == 2
+    assert (gain["gained"], gain["lost"], gain["p"]) == (1, 0, 1.0)
+    assert result["winnable"]["minus_vanilla"] == result["minus_vanilla"]
     brief = brief_evaluation(result)
     assert brief["vanilla"] == 0.3333
     assert set(brief) == {"vanilla", "aria", "aria_gain_low", "aria_gain_high"}
+
+
+def test_a_game_that_one_variant_lacks_makes_no_pair():
+    table = pd.DataFrame(
+        [
+            played("vanilla", "a", False),
+            played("vanilla", "b", False),
+            played("aria", "b", True),
+            played("aria", "c", False),
+        ]
+    )
+    gain = evaluation_metrics(table, adversarial=True)["minus_vanilla"]["aria"]
+    assert (gain["pairs"], gain["gained"], gain["lost"]) == (1, 1, 0)
+
+
+def test_winnable_games_are_also_counted_alone():
+    table = pd.DataFrame(
+        [
+            played("vanilla", "a", True),
+            played("vanilla", "b", False, winnable=False),
+            played("aria", "a", True),
+            played("aria", "b", False, winnable=False),
+            played("vanilla", "a", False, role="bob", winnable=False),
+            played("aria", "a", False, role="bob", winnable=False),
+        ]
+    )
+    result = evaluation_metrics(table, adversarial=True)
+    found = result["winnable"]
+    assert result["all"]["aria"]["rate"] == pytest.approx(1 / 3)
+    assert found["all"]["aria"] == rate(np.ones(1, bool))
+    assert found["by_role"]["bob"] == dict.fromkeys(("vanilla", "aria"), rate(np.zeros(0, bool)))
+    assert found["minus_vanilla"]["aria"]["pairs"] == 1
+    assert brief_evaluation(result)["aria"] == 0.3333
+    nothing = evaluation_metrics(table.assign(winnable=False), adversarial=True)["winnable"]
+    assert nothing["all"]["aria"]["rate"] is None
+    assert nothing["minus_vanilla"] == {}
+
+
+def test_negotiation_is_winnable_where_a_price_wins_without_the_others_loss():
+    game = get_game("negotiation")
+    lost = 0
+    for seller, buyer in product(FACTORS, FACTORS):
+        config = {"seller_value": seller, "buyer_value": buyer, "scale": 100}
+        match = game.start(config)
+        gains = [match.worth(Fraction(price)) for price in range(301)]
+        wins = {
+            "alice": any(alice > bob >= 0 for alice, bob in gains),
+            "bob": any(bob > alice >= 0 for alice, bob in gains),
+        }
+        assert wins == {role: game.winnable(config, role) for role in game.roles}
+        lost += not wins["alice"]
+    assert lost == 10
+
+
+def careless_text(match, rng):
+    """Any price, any acceptance: the move of a player that knows nothing."""
+    if match.offers and rng.random() < 0.25:
+        return "I accept."
+    if len(match.offers) == match.rounds:
+        return "I reject."
+    return match.say(Move("offer", Fraction(rng.randint(40, 260), 100) * match.scale))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_is_not_winnable_is_never_won_from_scripts(strategy):
+    game, script, won = get_game("negotiation"), scripted_player(strategy), {True: 0, False: 0}
+    for seed, config in enumerate(game.grids()["glee_full"]):
+        role, other = game.roles if seed % 2 else game.roles[::-1]
+        match, rng = game.start(config), random.Random(seed)
+        while match.to_move:
+            own = match.to_move == role
+            match.play(careless_text(match, rng) if own else script.text(match, other, seed))
+        utilities = match.outcome.utilities
+        won[game.winnable(config, role)] += utilities[role] > utilities[other]
+    assert won[False] == 0
+    assert won[True] > 0
+
+
+def test_evaluation_tables_are_marked_by_the_rules_of_their_games():
+    config = (
+        '{"buyer_value":%s,"complete_information":true,"rounds":20,"scale":100,"seller_value":1.0}'
+    )
+    table = pd.DataFrame(
+        {
+            "game": ["negotiation", "negotiation", "negotiation", "bargaining", "guess_my_city"],
+            "config": [config % 1.2, config % 1.0, config % 0.8, '{"money":100}', "{}"],
+            "role": ["alice", "bob", "alice", "bob", "agent"],
+        }
+    )
+    assert with_winnable(table)["winnable"].tolist() == [True, False, False, True, True]
+    assert with_winnable(table.iloc[:0])["winnable"].dtype == bool
+    for name in PLAYABLE:
+        if name != "negotiation":
+            game = get_game(name)
+            configs = game.grids()["default"]
+            assert all(game.winnable(config, role) for config in configs for role in game.roles)
+
+
+@pytest.mark.parametrize("rounding", [0, 1e-16])
+def test_equal_targets_have_no_r2(rounding):
+    actual = np.array([0.1, 0.1, 0.1, 0.1 + rounding])
+    metrics = fit_metrics(actual, np.array([0.1, 0.1, 0.1, 0.2]), training_mean=0.3)
+    assert metrics["r2"] is None
+    assert metrics["mse_of_mean"] == pytest.approx(0.04)
+    brief = brief_learning({"reward_model": metrics, "policy": {}})
+    assert brief == {"reward_model_r2": None}
 
 
 def test_credit_is_reported_for_the_intentions_that_are_used():

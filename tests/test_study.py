@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from dvc.utils.hydra import apply_overrides
@@ -10,6 +11,7 @@ from scripts.study import load_study
 
 from aria_dvc.errors import AriaError
 from aria_dvc.params import load_params
+from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared
 
 
@@ -70,3 +72,59 @@ def test_variants_are_compared_game_by_game_with_intervals_over_seeds():
     half = 12.706204736432095 * 0.125  # t with one degree of freedom times the standard error
     assert (gain["low"], gain["high"]) == pytest.approx((0.375 - half, 0.375 + half))
     assert set(numbers) >= {"aria_minus_vanilla", "discounted_minus_vanilla"}
+    assert gain["few_seeds"] is True
+    assert numbers["cost"] == {}
+
+
+def test_five_seeds_are_not_few_and_a_game_that_one_lacks_makes_no_pair():
+    tables = [
+        outcomes(variant, seed, [variant == "aria", seed % 2 == 0])
+        for variant in ("vanilla", "aria")
+        for seed in range(5)
+    ]
+    games = pd.concat(tables).assign(completion_tokens=7, seconds=0.5)
+    numbers = compared(games, "vanilla")["all"]
+    assert numbers["aria_minus_vanilla"]["few_seeds"] is False
+    assert numbers["aria_minus_vanilla"]["mean"] == 0.5
+    tokens, seconds = {"vanilla": 70, "aria": 70}, {"vanilla": 5.0, "aria": 5.0}
+    assert numbers["cost"] == {"completion_tokens": tokens, "seconds": seconds}
+    fewer = games[~((games["variant"] == "vanilla") & (games["seed"] == 4))]
+    numbers = compared(fewer, "vanilla")["all"]
+    assert numbers["aria_minus_vanilla"]["few_seeds"] is True
+    assert numbers["aria_minus_vanilla"]["count"] == 4
+    assert numbers["win_rate"]["vanilla"]["episodes"] == 8
+    assert numbers["win_rate"]["vanilla"]["rate"] == 0.25
+
+
+def test_p_values_are_adjusted_for_all_comparisons_of_a_table():
+    rng = np.random.default_rng(0)
+    tables = [
+        outcomes(variant, seed, (rng.random(20) < chance).tolist()).assign(role=role)
+        for role in ("alice", "bob")
+        for variant, chance in (("vanilla", 0.2), ("discounted", 0.4), ("aria", 0.7))
+        for seed in range(6)
+    ]
+    found = compared(pd.concat(tables), "discounted")
+    by_role = found["games"]["bargaining"]
+    names = ("aria_minus_vanilla", "discounted_minus_vanilla", "aria_minus_discounted")
+    rows = [by_role[role][name] for role in ("alice", "bob") for name in names]
+    assert [row["p_holm"] for row in rows] == holm([row["p"] for row in rows])
+    assert min(row["p_holm"] for row in rows) == 6 * min(row["p"] for row in rows)
+    overall = [found["all"][name] for name in names]
+    assert [row["p_holm"] for row in overall] == holm([row["p"] for row in overall])
+
+
+def test_trainings_that_differ_are_not_pooled_as_games():
+    """Three seeds of 192 games whose pooled interval nearly excluded 0."""
+    won = {"vanilla": (38, 41, 43), "aria": (39, 50, 43)}
+    tables = [
+        outcomes(variant, seed, [i < count for i in range(192)])
+        for variant, counts in won.items()
+        for seed, count in enumerate(counts)
+    ]
+    gain = compared(pd.concat(tables), "vanilla")["all"]["aria_minus_vanilla"]
+    differences = np.array([1, 9, 0]) / 192
+    half = 4.302652729696142 * differences.std(ddof=1) / np.sqrt(3)
+    assert gain["mean"] == pytest.approx(10 / 576)
+    assert (gain["low"], gain["high"]) == pytest.approx((10 / 576 - half, 10 / 576 + half))
+    assert gain["low"] < 0 < gain["high"]

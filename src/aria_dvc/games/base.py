@@ -104,6 +104,10 @@ class Game(ABC):
     def grids(self) -> Mapping[str, Sequence[Config]]:
         """Named grids of configurations; every game has "default"."""
 
+    def winnable(self, config: Config, role: str) -> bool:
+        """Whether `role` can win against an opponent that never agrees to its own loss."""
+        return True
+
     @abstractmethod
     def start(self, config: Config, reward: str = "win") -> Match:
         """A fresh match. `reward` names the reward rule ("win", "utility"; ignored elsewhere).

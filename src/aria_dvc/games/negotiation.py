@@ -116,6 +116,10 @@ class Negotiation(Game):
         ]
         return glee_grids(small, (1, 10, 20, 30))
 
+    def winnable(self, config: Config, role: str) -> bool:
+        """With a surplus only: without one, a price that wins is a loss for the other."""
+        return exact(config["buyer_value"]) > exact(config["seller_value"])
+
     def start(self, config: Config, reward: str = "win") -> NegotiationMatch:
         check_reward(self.name, reward)
         return NegotiationMatch(complete(self.name, config, RANGES), reward)

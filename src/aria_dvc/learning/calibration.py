@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from aria_dvc.credit.variance import variance
+
 BINS = 5
 
 
@@ -17,16 +19,17 @@ def fit_metrics(actual: np.ndarray, predicted: np.ndarray, training_mean: float)
         training_mean: what a model that knows nothing predicts.
 
     Returns:
-        mse, mse_of_mean, r2 = 1 - mse / mse_of_mean, spearman (null where either side is
-        constant), and calibration: per fifth of the predictions its mean, the mean credit and
-        the number of actions.
+        mse, mse_of_mean, r2 = 1 - mse / mse_of_mean (null where the actual credits are equal:
+        there is nothing to explain), spearman (null where either side is constant), and
+        calibration: per fifth of the predictions its mean, the mean credit and the number of
+        actions.
     """
     mse = float(np.mean((actual - predicted) ** 2))
     baseline = float(np.mean((actual - training_mean) ** 2))
     return {
         "mse": mse,
         "mse_of_mean": baseline,
-        "r2": 1 - mse / baseline if baseline > 0 else None,
+        "r2": 1 - mse / baseline if variance(actual) > 0 else None,
         "spearman": spearman(actual, predicted),
         "calibration": calibration_table(actual, predicted),
     }

@@ -7,14 +7,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aria_dvc.credit.chain import ALL, chosen_labels, largest_k
-from aria_dvc.files import read_json, read_parquet, write_csv, write_json
+from aria_dvc.files import read_json, write_csv, write_json
+from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.log import Log
 from aria_dvc.intentions.space import read_cuts
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.paths import LogFiles, files_of
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.schemas import EVALUATION, REWARDS, TURNS, read_table
 from aria_dvc.records.tables import read_vectors
 from aria_dvc.report import figures
 from aria_dvc.report.metrics import (
@@ -46,7 +50,7 @@ class Run:
         return {
             name: credit_metrics(
                 read_json(files.selected_k),
-                read_parquet(files.rewards),
+                read_table(files.rewards, REWARDS),
                 read_json(files.credit_quality),
             )
             for name, files in self.logs.items()
@@ -77,7 +81,7 @@ class Run:
         import pandas as pd
 
         tables = [
-            read_parquet(paths.evaluation(variant, category))
+            read_table(paths.evaluation(variant, category), EVALUATION)
             for category in self.params.categories
             for variant in self.params.variants
         ]
@@ -87,9 +91,18 @@ class Run:
     def evaluation(self) -> dict[str, Any]:
         """Per game: rates by role and over both, and what each variant gains over vanilla."""
         return {
-            str(game): evaluation_metrics(rows, PLAYABLE[str(game)] == "adversarial")
+            str(game): evaluation_metrics(with_winnable(rows), PLAYABLE[str(game)] == "adversarial")
             for game, rows in self.games.groupby("game")
         }
+
+
+def with_winnable(games: pd.DataFrame) -> pd.DataFrame:
+    """Evaluation games with a bool column `winnable`, by each game's rules (see games/base.py)."""
+    import orjson
+
+    columns = zip(games["game"], games["config"], games["role"], strict=True)
+    winnable = [get_game(game).winnable(orjson.loads(text), role) for game, text, role in columns]
+    return games.assign(winnable=np.array(winnable, dtype=bool))
 
 
 def write_metrics(run: Run, folder: Path) -> None:
@@ -134,7 +147,7 @@ def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
     pictures, k = folder / "pictures", run.credit[name]["selected_k"]
     figures.save(figures.k_curve(curve, k, name), pictures / f"k_curve_{name}.png")
     figures.save(figures.sparsity(curve, name), pictures / f"sparsity_{name}.png")
-    rewards = read_parquet(files.rewards)
+    rewards = read_table(files.rewards, REWARDS)
     figures.save(figures.rewards(rewards, name), pictures / f"rewards_{name}.png")
 
 
@@ -170,9 +183,9 @@ RATE = ("rate", "low", "high", "episodes")
 
 
 def _intention_map(params: Params, name: str, files: LogFiles, folder: Path) -> None:
-    log = Log.of(read_parquet(files.turns), read_vectors(files.embeddings))
-    selection = read_json(files.selected_k)
-    labels = chosen_labels(log, read_cuts(files.labels), selection)[log.clustered]
+    turns, selection = read_table(files.turns, TURNS), read_json(files.selected_k)
+    log = Log.of(turns, read_vectors(files.embeddings, turns))
+    labels = chosen_labels(log, read_cuts(files.labels, turns), selection)[log.clustered]
     drawn, points = project(log.points, params.report.umap_points, params.seed)
     title = f"{name}: {largest_k(selection)} intentions"
     figures.save(

@@ -1,9 +1,12 @@
 """Text generation for many dialogues at once, each of which comes back turn after turn.
 
-Unlike `generate`, a reply starts the moment it is asked for and joins whatever else is being
-decoded; unlike transformers' `generate_batch`, what a dialogue said before stays in the cache
-until it is over, and each reply has a seed of its own. Every forward pass carries one token of
-each reply under way plus up to `prompt_tokens` tokens of prompts.
+A reply starts the moment it is asked for and joins whatever else is being decoded. Every forward
+pass carries one token of each reply under way plus up to `prompt_tokens` tokens of prompts; what
+a dialogue said before stays in the cache until it is over, and each reply has its own seed.
+
+Tokens per CPU second over transformers' continuous batching (benchmarks/engine.py, SmolLM2-135M on
+a CPU): 2.8 with 64 games in flight, 1.6 with 16. Without flash attention that one attends to all
+games' keys under a mask, sorts the vocabulary for top_p, and has one seed for all requests.
 
 Launch: `engine = Engine(model, end_ids, slots=64, cache_bytes=3 << 30)`, then
 `await engine.generate(dialogue, ids, Sampling(...))`.

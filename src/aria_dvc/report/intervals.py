@@ -1,13 +1,18 @@
-"""Rates and differences with 95 % intervals."""
+"""Rates and differences with 95 % intervals and p values that hold for few and related games."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
+POWER = 0.8
+DECIDING_PAIRS = 100
+"""Fewer pairs rarely show a difference of the usual size (0.1)."""
 
 
 def rate(wins: np.ndarray) -> dict[str, Any]:
@@ -24,14 +29,83 @@ def rate(wins: np.ndarray) -> dict[str, Any]:
     }
 
 
-def paired_difference(after: np.ndarray, before: np.ndarray) -> dict[str, Any]:
-    """Mean of `after - before` over pairs, its t interval and the paired t-test's p value.
+def paired_difference(
+    after: np.ndarray, before: np.ndarray, clusters: np.ndarray
+) -> dict[str, Any]:
+    """What `after` wins more than `before`, over pairs of games.
 
-    Fewer than two pairs, or differences that are all equal, have no interval (null).
+    The interval is for further configurations like these; p asks whether the two win alike in
+    these configurations, where pairs are independent.
+
+    Args:
+        after, before: (n,) bool, whether the game was won; row i of both is one pair.
+        clusters: (n,) labels; pairs of one label (one configuration) are not independent.
+
+    Returns:
+        pairs, clusters: their numbers.
+        mean, low, high: difference of the rates, and its interval (see `clustered_interval`).
+        gained, lost: pairs that only `after`, or only `before`, won.
+        p: exact McNemar test; null without pairs.
+        undecided: whether there are fewer than DECIDING_PAIRS pairs; then
+        games_needed: pairs that would show the measured difference (see `games_needed`).
     """
-    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
-    result = mean_interval(difference)
-    return {"pairs": result.pop("count"), **result}
+    difference = after.astype(int) - before.astype(int)
+    gained, lost = int((difference > 0).sum()), int((difference < 0).sum())
+    pairs, undecided = len(difference), len(difference) < DECIDING_PAIRS
+    return {
+        "pairs": pairs,
+        **clustered_interval(difference, clusters),
+        "gained": gained,
+        "lost": lost,
+        "p": mcnemar(gained, lost) if pairs else None,
+        "undecided": undecided,
+        "games_needed": games_needed(gained, lost, pairs) if undecided else None,
+    }
+
+
+def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> dict[str, Any]:
+    """Mean of (n,) int values with a t interval that takes clusters, not values, as independent.
+
+    With G clusters, n_g values and mean m_g in cluster g, and m over all values, the squared
+    standard error is G / (G - 1) * sum_g (n_g / n * (m_g - m))^2, and t has G - 1 degrees of
+    freedom: for clusters of one size the t interval over their means, for clusters of one value
+    that over the values.
+
+    Returns:
+        clusters: G; mean; low, high: null for fewer than two clusters, or if all m_g are equal.
+    """
+    if not len(values):
+        return {"clusters": 0, "mean": None, "low": None, "high": None}
+    _, group = np.unique(clusters, return_inverse=True)
+    sizes = np.bincount(group)
+    sums = np.bincount(group, weights=values)
+    count, n, total = len(sizes), len(values), int(values.sum())
+    deviations = (n * sums - total * sizes) / n**2  # a difference of whole numbers: 0 is exact
+    low = high = None
+    if count > 1 and deviations.any():
+        error = math.sqrt(count / (count - 1) * float(np.square(deviations).sum()))
+        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
+        low, high = total / n - half, total / n + half
+    return {"clusters": count, "mean": total / n, "low": low, "high": high}
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """Exact two-sided p value of the numbers of pairs that only one or only the other won."""
+    return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
+
+
+def games_needed(gained: int, lost: int, pairs: int) -> int | None:
+    """Pairs with which McNemar's test shows the measured difference with a chance of POWER.
+
+    Normal approximation from the discordant share s and the difference d of the rates:
+    ((z_0.975 sqrt(s) + z_0.8 sqrt(s - d^2)) / d)^2, independent pairs. Null where d is 0.
+    """
+    if gained == lost:
+        return None
+    share, difference = (gained + lost) / pairs, (gained - lost) / pairs
+    error, power = stats.norm.ppf((1 + CONFIDENCE) / 2), stats.norm.ppf(POWER)
+    spread = error * math.sqrt(share) + power * math.sqrt(share - difference**2)
+    return math.ceil((spread / difference) ** 2)
 
 
 def mean_interval(values: np.ndarray) -> dict[str, Any]:
@@ -51,3 +125,18 @@ def mean_interval(values: np.ndarray) -> dict[str, Any]:
         "p": float(test.pvalue),
         "count": len(values),
     }
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjusted p values of m comparisons, in the order given.
+
+    The i-th smallest is multiplied by m + 1 - i, is never below a smaller one's and at most 1. A
+    comparison without p (null) stays so and counts as one of the m.
+    """
+    adjusted: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    for smaller, (p, place) in enumerate(known):
+        largest = max(largest, min(1.0, (len(p_values) - smaller) * p))
+        adjusted[place] = largest
+    return adjusted

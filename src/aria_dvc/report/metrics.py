@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DIGITS = 4
+PAIR = ["role", "opponent", "episode"]
 
 
 def credit_metrics(
@@ -50,19 +51,26 @@ def evaluation_metrics(games: pd.DataFrame, adversarial: bool) -> dict[str, Any]
     """One game's evaluation: rates with 95 % intervals, failures, and gains over vanilla.
 
     Args:
-        games: one row an episode (see arena/evaluate.py), of all variants.
+        games: one row an episode (see arena/evaluate.py), of all variants, and whether its
+            configuration can be won by its role (bool column `winnable`).
         adversarial: the rate is the win rate (own utility strictly above the opponent's), with
             the share of games without a deal beside it; otherwise the success rate.
 
     Returns:
         all: by variant over all roles; by_role: role -> by variant; minus_vanilla: variant ->
-        paired difference on the same configurations and seeds, over all roles.
+        paired difference on the same configurations and seeds, over all roles, clustered by
+        configuration; winnable: the rates and differences of the winnable games alone.
     """
-    by_role = {str(role): _by_variant(rows, adversarial) for role, rows in games.groupby("role")}
+    roles = [(str(role), rows) for role, rows in games.groupby("role")]
     return {
         "all": _by_variant(games, adversarial),
-        "by_role": by_role,
+        "by_role": {role: _by_variant(rows, adversarial) for role, rows in roles},
         "minus_vanilla": _gains(games),
+        "winnable": {
+            "all": _winnable_rates(games),
+            "by_role": {role: _winnable_rates(rows) for role, rows in roles},
+            "minus_vanilla": _gains(games[games["winnable"]]),
+        },
     }
 
 
@@ -73,15 +81,29 @@ def _by_variant(rows: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
     }
 
 
+def _winnable_rates(rows: pd.DataFrame) -> dict[str, Any]:
+    """By variant the rate on winnable games; null where there are none."""
+    return {
+        str(name): rate(part.loc[part["winnable"], "won"].to_numpy(dtype=bool))
+        for name, part in rows.groupby("variant", sort=False)
+    }
+
+
 def _gains(games: pd.DataFrame) -> dict[str, Any]:
-    won = games.pivot(index=["role", "opponent", "episode"], columns="variant", values="won")
+    """Every variant's paired difference to vanilla, over the games that both have played."""
+    won = games.pivot(index=[*PAIR, "config"], columns="variant", values="won")
     if VANILLA not in won:
         return {}
     return {
-        str(name): paired_difference(won[name].to_numpy(bool), won[VANILLA].to_numpy(bool))
+        str(name): _gain(won[[name, VANILLA]].dropna())
         for name in games["variant"].unique()
         if name != VANILLA
     }
+
+
+def _gain(pairs: pd.DataFrame) -> dict[str, Any]:
+    after, before = pairs.to_numpy(dtype=bool).T
+    return paired_difference(after, before, pairs.index.get_level_values("config").to_numpy())
 
 
 def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:

@@ -1,24 +1,32 @@
 """Variants compared over several trainings: rates, and differences with the t interval over seeds.
 
 Games of one training are not independent evidence about the training method, so intervals of
-differences are taken over the seeds' means.
+differences are taken over the seeds' means, and p values are adjusted for the comparisons that
+stand in one table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.params import VANILLA
-from aria_dvc.report.intervals import mean_interval, rate
+from aria_dvc.report.intervals import holm, mean_interval, rate
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAIR = ["seed", "game", "role", "opponent", "episode"]
+COSTS = ("completion_tokens", "seconds")
+FEWEST_SEEDS = 5
+"""With fewer, the t interval hangs on hardly any evidence about how much trainings differ."""
 
 
 def compared(games: pd.DataFrame, reference: str) -> dict[str, Any]:
     """Per game and role, and over all games: see `_compared`.
+
+    The comparisons of all games and roles are one table, those over all games another: `p_holm`
+    is p adjusted for the table's comparisons.
 
     Args:
         games: rows of evaluation tables (see arena/evaluate.py) with a column `seed`.
@@ -27,24 +35,46 @@ def compared(games: pd.DataFrame, reference: str) -> dict[str, Any]:
     out: dict[str, Any] = {"seeds": sorted(games["seed"].unique().tolist()), "games": {}}
     for (game, role), rows in games.groupby(["game", "role"], sort=True):
         out["games"].setdefault(game, {})[role] = _compared(rows, reference)
-    return {**out, "all": _compared(games, reference)}
+    out["all"] = _compared(games, reference)
+    _adjust([numbers for roles in out["games"].values() for numbers in roles.values()])
+    _adjust([out["all"]])
+    return out
 
 
 def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
-    """Win rates by variant, and `<variant>_minus_<other>`: mean and t interval over seeds."""
+    """Win rates and costs by variant, and `<variant>_minus_<other>`: see `_difference`.
+
+    cost: sums of the columns of COSTS that the tables have.
+    """
     won = rows.pivot(index=PAIR, columns="variant", values="won").astype(float)
-    by_seed = won.groupby("seed").mean()
     variants = [str(name) for name in won.columns]
+    by_variant = rows.groupby("variant")
     result: dict[str, Any] = {
-        "win_rate": {name: rate(won[name].to_numpy(dtype=bool)) for name in variants},
-        "by_seed": by_seed.rename(index=str).to_dict("index"),
+        "win_rate": {name: rate(won[name].dropna().to_numpy(dtype=bool)) for name in variants},
+        "by_seed": won.groupby("seed").mean().rename(index=str).to_dict("index"),
         "by_opponent": won.groupby("opponent").mean().to_dict("index"),
-        "no_deal_rate": rows.groupby("variant")["no_deal"].mean().to_dict(),
+        "no_deal_rate": by_variant["no_deal"].mean().to_dict(),
         "failed_rate": (rows["failure_kind"] != "").groupby(rows["variant"]).mean().to_dict(),
+        "cost": {name: by_variant[name].sum().to_dict() for name in COSTS if name in rows},
     }
     for other in dict.fromkeys((VANILLA, reference)):
         for name in variants:
             if name not in (VANILLA, other):
-                difference = (by_seed[name] - by_seed[other]).to_numpy()
-                result[f"{name}_minus_{other}"] = mean_interval(difference)
+                result[f"{name}_minus_{other}"] = _difference(won[name] - won[other])
     return result
+
+
+def _difference(pairs: pd.Series) -> dict[str, Any]:
+    """Mean difference of won games, its t interval over seeds, and whether these are too few.
+
+    pairs: one value a game, indexed by PAIR; games that only one of the two played are null.
+    """
+    seeds = pairs.dropna().groupby("seed").mean().to_numpy()
+    return {**mean_interval(seeds), "few_seeds": len(seeds) < FEWEST_SEEDS}
+
+
+def _adjust(table: Sequence[dict[str, Any]]) -> None:
+    """Add `p_holm` to every comparison of one table."""
+    rows = [row for numbers in table for name, row in numbers.items() if "_minus_" in name]
+    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"] = p
