@@ -270,7 +270,8 @@ REFERENCE = re.compile(
 """A segment that talks about an earlier offer or decides on it; its amounts offer nothing."""
 _UNCLEAR = re.compile(
     r"\b(?:at least|at most|more than|less than|minimum|maximum|around|about|roughly"
-    r"|approximately|between|up to|or more|or less|over|under|below|above|nearly|almost"
+    r"|approximately|between|up to|or more|or less|or so|give or take|over|under"
+    r"|below|above|nearly|almost"
     r"|not|never|no|neither|nor|without|why|unfair|unacceptable|unreasonable|ridiculous|absurd"
     r"|insult|insulting|wrong|greedy|hate|dislike|hesitant|reluctant|unwilling|afraid|hesitate"
     r"|too (?:low|high|little|much|small|few|steep|expensive))\b"
@@ -282,10 +283,12 @@ SPELLED = re.compile(
 )
 """A number in words: it may be the amount that is meant, and no amount is read from it."""
 _COUNTED = re.compile(
-    r"<\d+>(?! ?(?:$|[-,.:)(/$€£]|(?:for|to|of|out of|from|with|and|or|as|since|is|it|will|would"
-    r"|goes|going|while|leaving|giving|please|then|now|too|only|instead|final|flat|(?:in )?total"
+    r"<\d+>(?! ?(?:$|[-,.:)(/$€£]|(?:for|to|of(?! them\b)|out of|from|with|and|or|as|since|is|it"
+    r"|will|would|goes|going|while|leaving|giving|please|then|now|too|only|instead|final|flat"
+    r"|(?:in )?total"
     r"|on (?:my|your) side|in (?:my|your|alice's|bob's) favou?r|each|apiece|split"
-    r"|division|works|sounds|seems|looks|because|so|but|though|thanks|points|alice|bob|i|you|me|my|mine|your|yours)\b))"
+    r"|division|works|sounds|seems|looks|because|so|but|though|thanks|points"
+    r"|alice|bob|i|you|me|my|mine|your|yours)\b))"
 )
 """An amount with a noun or a sum after it, "5 minutes" or "30 + 30": perhaps no money."""
 _PROPOSES = re.compile(r"\b(?:propose|offer|suggest)\b")

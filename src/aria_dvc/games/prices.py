@@ -45,9 +45,13 @@ _BARE = re.compile(
     r"(?: (?:then|please|final|flat|now|it is))*"
 )
 _NOT_A_PRICE = re.compile(
-    r"\b(?:worth|values?|valued|costs?|profits?|gains?|john|margin|loss|lose|surplus|market|save)\b"
+    r"\b(?:worth|values?|valued|costs?|profits?|gains?|john|margin|loss|lose|surplus|market|save"
+    r"|shipping|delivery|tax|taxes|fees?|deposit)\b"
 )
-_HYPOTHETICAL = re.compile(r"\b(?:would|could|might|may) (?:\w+ )?(?:pay|sell|buy|take|accept)\b")
+_HYPOTHETICAL = re.compile(
+    r"\b(?:would|could|might|may) (?:\w+ )?(?:pay|sell|buy|take|accept)\b"
+    r"|\b(?:could|might|may) (?:\w+ )?(?:give|do|go|offer)\b"
+)
 _KEYS = ("price", "product_price", "message", "decision")
 
 
@@ -88,11 +92,16 @@ def read(
         return Move("offer", _one_price(prices, highest))
     if decided.reject:
         return Move("reject")
+    raise _no_move(decided, doubts)
+
+
+def _no_move(decided: Decisions, doubts: set[str]) -> IllegalMove:
+    """Why a text that decides nothing and offers nothing is refused."""
     if decided.conditional or "conditional" in doubts:
-        raise IllegalMove("conditional", 'Say "I accept." or offer a price, without conditions.')
+        return IllegalMove("conditional", 'Say "I accept." or offer a price, without conditions.')
     if doubts:
-        raise IllegalMove("unclear_offer", "State one exact price in plain words.")
-    raise IllegalMove("unreadable", 'Offer one price, or say "I accept." or "I deal with John."')
+        return IllegalMove("unclear_offer", "State one exact price in plain words.")
+    return IllegalMove("unreadable", 'Offer one price, or say "I accept." or "I deal with John."')
 
 
 def _read_json(fields: dict[str, Any], highest: Fraction) -> Move:

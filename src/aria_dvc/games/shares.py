@@ -85,16 +85,17 @@ _HALF = re.compile(
 _OF_THE_WHOLE = re.compile(r"> (?:out )?of (?:the )?(?:total |whole )?<(\d+)>")
 _EVEN = (
     r"(?:(?:equally|evenly|in half|down the middle|halves)\b"
-    r"|(?:equal|even|fair|fifty[ -]fifty) (?:split|division|shares)\b|fifty[ -]fifty\b"
+    r"|(?:equal|even|fifty[ -]fifty) (?:split|division|shares)\b|fifty[ -]fifty\b"
     r"|half (?:each|for each|and half)\b)"
 )
+_FAIR = re.compile(r"\bfair (?:split|division|shares)\b")
 _EQUAL = re.compile(
-    rf"\b(?:propose|offer|suggest|let us|we should|we can|we could)\b.*\b{_EVEN}"
+    rf"\b(?:propose|offer|suggest|let us|we should|we can|we could)\b"
+    rf".*(?:\b{_EVEN}|{_FAIR.pattern})"
     rf"|^(?:(?:ok|so|well|then|no|just|an?|(?:we )?(?:split|divide|share|cut) (?:it|the money))"
     rf" )*{_EVEN}(?: (?:then|please))?$"
 )
 """Said with a word of proposal, or the whole of what is said."""
-_FAIR = re.compile(r"\bfair (?:split|division|shares)\b")
 WHOLE = 100
 """A pair with this sum is in percent."""
 _KEYS = ("alice_gain", "bob_gain", "message", "decision")
@@ -133,11 +134,16 @@ def read(text: str, role: str, money: Fraction, made: Sequence[Fraction]) -> Mov
         return Move("offer", _one_offer(offers, money))
     if decided.reject:
         return Move("reject")
+    raise _no_move(decided, doubts)
+
+
+def _no_move(decided: Decisions, doubts: set[str]) -> IllegalMove:
+    """Why a text that decides nothing and offers nothing is refused."""
     if decided.conditional or "conditional" in doubts:
-        raise IllegalMove("conditional", 'Say "I accept." or make an offer, without conditions.')
+        return IllegalMove("conditional", 'Say "I accept." or make an offer, without conditions.')
     if doubts:
-        raise IllegalMove("unclear_offer", "State one exact offer in plain words.")
-    raise IllegalMove("unreadable", 'Make one clear offer, or say "I accept."')
+        return IllegalMove("unclear_offer", "State one exact offer in plain words.")
+    return IllegalMove("unreadable", 'Make one clear offer, or say "I accept."')
 
 
 def _read_json(fields: dict[str, Any], money: Fraction) -> Move:

@@ -21,7 +21,7 @@ class Object:
     """One target word.
 
     `spellings` are the published ones (the name first); `synonyms` are further everyday words for
-    the same thing (`airplane`: aeroplane, aircraft) that the oracle understands.
+    the same thing (`airplane`: aeroplane, aircraft) that the oracle understands and that win.
     """
 
     name: str
