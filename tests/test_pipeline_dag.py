@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import vl_convert
 from dag import Workspace, guessing_log, stages_in
 from learning_tiny import save_tiny_base
 
@@ -122,7 +123,6 @@ def leaves(value):
 
 
 def test_dvc_plots_are_drawn_and_the_page_needs_no_network(workspace):
-    vl_convert = pytest.importorskip("vl_convert")
     plots = json.loads(workspace.run("dvc", "plots", "show", "--json"))
     assert not plots.get("errors"), plots["errors"]
     drawn = {name: spec for name, spec in plots["data"].items() if not name.endswith(".png")}
