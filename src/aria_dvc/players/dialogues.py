@@ -16,17 +16,18 @@ LONGEST_DEAL = 8
 """Bargaining that takes more lines is played again: it costs most and teaches least."""
 
 
-def scripted_dialogues(game_name: str, n: int, seed: int) -> list[Match]:
+def scripted_dialogues(game_name: str, n: int, seed: int, reward: str = "win") -> list[Match]:
     """`n` finished matches of mixed configurations and strategies; the same for the same seed.
 
-    None for a game that no scripted player can play: it is learnt by playing alone.
+    `reward` is the rule by which they are paid, and which their prompts tell. None for a game that
+    no scripted player can play: it is learnt by playing alone.
     """
     game = get_game(game_name)
     grid = [config for config in game.grids()["default"] for _ in range(_weight(config))]
     rng = random.Random(f"{game_name}/{seed}")
     dialogues: list[Match] = []
     while len(dialogues) < n:
-        match = game.start(rng.choice(grid))
+        match = game.start(rng.choice(grid), reward)
         cast = _cast(match, rng)
         if cast is None:
             return []

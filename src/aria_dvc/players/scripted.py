@@ -139,7 +139,7 @@ def _observation(
         rival_discount=discounts[ROLES[1 - start]],
         received=own[1 - start :: 2],
         made=own[start::2],
-        win=match.reward == "win",
+        win=match.reward != "utility",
     )
 
 
