@@ -115,7 +115,7 @@ def test_out_of_fold_credit_ignores_the_own_episode(name):
 
 def test_folds_hold_whole_episodes_of_like_number():
     data = dialogues(23)
-    fold = episode_folds(data.episode, 5, seed=3)
+    fold = episode_folds(data, 5, seed=3)
     sizes = np.bincount([fold[data.episode == e][0] for e in range(23)])
     assert sizes.max() - sizes.min() <= 1
     assert all(len(set(fold[data.episode == e])) == 1 for e in range(23))

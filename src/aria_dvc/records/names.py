@@ -17,7 +17,10 @@ STRATEGY_NAMES = (
     "fair",
     "best_response",
     "mixed",
+    "varied",
     "narrowing",
     "casual",
     "own",
 )
+# Strategies that play every turn by one of others.
+MIXTURES = {"mixed": ("conceding", "hard", "fair", "best_response")}
