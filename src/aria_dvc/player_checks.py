@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from aria_dvc.player_specs import is_trained, strategies_of, weights_of
+from aria_dvc.player_specs import strategies_of, weights_of
+from aria_dvc.records.names import is_trained
 from aria_dvc.settings import EvaluateParams, GameEvaluation, LogSource
 
 

@@ -5,7 +5,7 @@ It lies below `params`, which checks the names, and imports no player, game or m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,7 +14,6 @@ from aria_dvc.records.names import MIXTURES, STRATEGY_NAMES
 from aria_dvc.suggestions import did_you_mean
 
 PLAYERS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
-KINDS = ("policy", "base", "scripted", "endpoint")  # of those who may play a rewarded role
 TRAINED_ONLINE = ("policy",)  # whatever else plays there, such as the base model, stays as it is
 Pool = str | Mapping[str, float]  # who plays a role: one spec, or specs with their weights
 Described = TypeVar("Described")
@@ -44,17 +43,6 @@ def parse_spec(text: str) -> PlayerSpec:
     if not named and text not in ("policy", "base", "embedded"):
         raise AriaError(f"unknown player {text}{did_you_mean(text, PLAYERS)}")
     return PlayerSpec(kind, name)
-
-
-def kind_of(recorded: str) -> str | None:
-    """What `prepare.players` calls the player of that recorded name; None for a stranger."""
-    kind = recorded.partition(":")[0]
-    return kind if kind in KINDS else None
-
-
-def is_trained(recorded: str, kinds: Collection[str]) -> bool:
-    """Whether training is on what the player of that recorded name says: on a stranger's too."""
-    return kind_of(recorded) in (*kinds, None)
 
 
 def weights_of(pool: Pool) -> dict[str, float]:

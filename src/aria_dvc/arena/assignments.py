@@ -12,7 +12,8 @@ from typing import Any
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game
-from aria_dvc.player_specs import Pool, is_trained, weights_of
+from aria_dvc.player_specs import Pool, weights_of
+from aria_dvc.records.names import is_trained
 from aria_dvc.seeds import derived_seed
 from aria_dvc.suggestions import did_you_mean
 
@@ -46,11 +47,11 @@ class Lineups:
     def _weighted(self) -> tuple[list[Lineup], list[float]]:
         """Every line-up that may be drawn, and its weight."""
         check_players(self.game, self.pools)
-        pools = [weights_of(pool) for pool in self.pools.values()]
-        found = [
-            (dict(zip(self.pools, specs, strict=True)), math.prod(map(dict.get, pools, specs)))
-            for specs in product(*pools)
-        ]
+        pools = [weights_of(pool).items() for pool in self.pools.values()]
+        found = []
+        for drawn in product(*pools):
+            lineup = dict(zip(self.pools, (spec for spec, _ in drawn), strict=True))
+            found.append((lineup, math.prod(weight for _, weight in drawn)))
         teaching = [pair for pair in found if self._teaches(pair[0])]
         lineups, weights = zip(*(teaching or found), strict=True)
         return list(lineups), list(weights)

@@ -18,7 +18,7 @@ from aria_dvc.arena.journal import Journal
 from aria_dvc.arena.stats import Stats
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
-from aria_dvc.games.base import Config, Game, IllegalMove, Match
+from aria_dvc.games.base import Game, IllegalMove, Match
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.progress import progress_bar
 from aria_dvc.records.episodes import (

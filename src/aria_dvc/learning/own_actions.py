@@ -66,4 +66,3 @@ def _records(episodes: pd.DataFrame) -> Iterator[tuple[str, Record]]:
     first = episodes.drop_duplicates("episode_id")
     for episode, info in zip(first["episode_id"], first["info"], strict=True):
         yield episode, Record.from_json(orjson.loads(info))
-

@@ -63,7 +63,8 @@ class EndpointPlayer:
         except NoAnswer as error:
             # A server that answers others has a problem with this request, not with itself.
             kind = "no_answer" if self._answered > error.since else "endpoint_unreachable"
-            remedy = f"see that the server runs, or raise deadline_s of {self.endpoint} in params.yaml"
+            where = f"deadline_s of {self.endpoint} in params.yaml"
+            remedy = f"see that the server runs, or raise {where}"
             raise PlayerFailure(kind, f"{error}: {remedy}") from None
         except Refusal as refusal:
             raise await self._failure(refusal) from None

@@ -9,8 +9,8 @@ import numpy as np
 import orjson
 
 from aria_dvc.errors import AriaError
-from aria_dvc.player_specs import is_trained
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.names import is_trained
 from aria_dvc.records.schemas import EMBEDDINGS, check_file
 from aria_dvc.records.turns import own_turns
 
@@ -27,15 +27,13 @@ def acting_roles(episode: Episode, players: Collection[str] | None = None) -> se
     the other's failure says nothing about its own moves.
     """
     record = episode.record
-    failed, recorded = record.failure, record.players
-    return {
-        role
-        for role in episode.rewards
-        if (failed is None or failed.role == role)
-        and (
-            players is None or role not in recorded or is_trained(recorded[role].name or "", players)
-        )
-    }
+    judged = set(episode.rewards)
+    if record.failure is not None:
+        judged &= {record.failure.role}
+    if players is None:
+        return judged
+    names = {role: player.name or "" for role, player in record.players.items()}
+    return {role for role in judged if is_trained(names.get(role, ""), players)}
 
 
 def turns_table(
