@@ -24,7 +24,13 @@ def main(params: Params, log: str) -> None:
     if not episodes:
         raise AriaError(f"{files.raw}: no episode came to its end: see the oracle's endpoint")
     check_lengths(episodes, params.prepare.max_chars, files.raw)
-    write_table(files.turns, turns_table(episodes), TURNS)
+    turns = turns_table(episodes, params.prepare.players)
+    if not turns["is_action"].any():
+        raise AriaError(
+            f"{files.raw}: nobody of the kinds {', '.join(params.prepare.players)} said anything "
+            "with a reward of its own doing: add the kind that played to prepare.players"
+        )
+    write_table(files.turns, turns, TURNS)
     write_table(files.episodes, episodes_table(episodes), EPISODES)
 
 

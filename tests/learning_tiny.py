@@ -116,6 +116,7 @@ def online_params(**changes: Any) -> OnlineParams:
         "variants": ["aria"],
         "iterations": 1,
         "games": 2,
+        "repeats": 1,
         "updates": 2,
         "batch_size": 4,
         "learning_rate": 1e-3,
@@ -139,7 +140,6 @@ def policy_params(**changes: Any) -> PolicyParams:
         "batch_size": 4,
         "max_tokens": 512,
         "gradient_batches": 0,
-        "players": ["policy", "endpoint"],
         "lora": LORA,
     }
     return PolicyParams(**{**settings, **changes})

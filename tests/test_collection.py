@@ -15,7 +15,8 @@ from tests.fake_game import CountingGame, Talker, both
 from tests.settings import pace, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
-from aria_dvc.arena.collection import assign, collect_episodes, with_hint
+from aria_dvc.arena.assignments import assign
+from aria_dvc.arena.collection import collect_episodes, with_hint
 from aria_dvc.arena.journal import Journal
 from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
@@ -375,7 +376,8 @@ import sys, time
 from pathlib import Path
 from tests.fake_game import CountingGame, Talker, both
 from tests.settings import pace, play_settings
-from aria_dvc.arena.collection import assign, collect_episodes
+from aria_dvc.arena.assignments import assign
+from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.journal import Journal
 def say(request):
     time.sleep(0.004)

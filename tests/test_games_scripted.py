@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import statistics
 from fractions import Fraction
@@ -17,15 +18,24 @@ from aria_dvc.players.base import PlayerFailure, Request
 from aria_dvc.players.dialogues import play_out, scripted_dialogues
 from aria_dvc.players.questioners import QUESTIONERS
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, embedded_oracle, scripted_player
-from aria_dvc.players.strategies import STRATEGIES, Observation, equilibrium_share, winning_share
-from aria_dvc.records.names import STRATEGY_NAMES
+from aria_dvc.players.strategies import (
+    STRATEGIES,
+    VARIED,
+    Observation,
+    Varied,
+    equilibrium_share,
+    strategy_of,
+    winning_share,
+)
+from aria_dvc.records.names import MIXTURES, STRATEGY_NAMES
 
 BARGAINING = get_game("bargaining")
 NEGOTIATION = get_game("negotiation")
 
 
 def test_every_strategy_can_be_named_in_params():
-    assert set(STRATEGY_NAMES) == {*STRATEGIES, *QUESTIONERS, OWN}
+    assert set(STRATEGY_NAMES) == {*STRATEGIES, VARIED, *QUESTIONERS, OWN}
+    assert MIXTURES.keys() <= STRATEGIES.keys()
 
 
 def table(game, rule="win"):
@@ -109,7 +119,7 @@ def test_the_winning_share_makes_both_equal():
     assert share * 0.9**3 == pytest.approx((1 - share) * 0.8**3)
 
 
-@pytest.mark.parametrize("strategy", ["conceding", "hard", "fair", "best_response", "mixed"])
+@pytest.mark.parametrize("strategy", [*STRATEGIES, VARIED])
 @pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION], ids=lambda game: game.name)
 def test_all_of_gleesgrid_is_played_legally(game, strategy):
     configs = game.grids()["glee_full"][::13]
@@ -121,7 +131,7 @@ def test_all_of_gleesgrid_is_played_legally(game, strategy):
 
 
 def test_without_information_the_rivals_value_changes_nothing():
-    for strategy in STRATEGIES:
+    for strategy in (*STRATEGIES, VARIED):
         player = ScriptedPlayer(strategy)
         hidden = {"complete_information": False}
         said = {
@@ -139,6 +149,40 @@ def test_without_information_the_rivals_value_changes_nothing():
             for b in (0.8, 1.5)
         }
         assert (len(said), len(offers)) == (1, 1)
+
+
+def test_the_varied_are_others_in_every_episode_and_the_same_throughout_one():
+    config = {"money": 100, "delta_a": 0.9, "delta_b": 0.9}
+
+    def demands(episode_seed: int) -> list[float]:
+        match, player = BARGAINING.start(config), ScriptedPlayer(VARIED)
+        for turn in range(8):
+            match.play(player.text(match, "alice", turn, episode_seed))
+            match.play("I keep 99 and you get 1.")
+        return [float(offer) for offer in match.offers[::2]]
+
+    rows = [demands(seed) for seed in range(60)]
+    assert demands(3) == rows[3]
+    starts, ends = [row[0] for row in rows], [row[-1] for row in rows]
+    assert min(starts) < 60 < 85 < max(starts)
+    assert min(ends) < 40 < 80 < max(ends)
+    for row in rows:  # every demand is of one line, give or take the noise
+        assert all(after <= before + 5 for before, after in itertools.pairwise(row))
+        steps = [before - after for before, after in itertools.pairwise(row)]
+        assert max(steps) <= 12.5 + 5
+
+
+def test_the_varied_run_from_soft_to_tough():
+    players = [strategy_of(VARIED, seed, "bob") for seed in range(500)]
+    assert strategy_of(VARIED, 7, "bob") == players[7] != strategy_of(VARIED, 7, "alice")
+    for seen, low, high in ((0.35, 0.05, 0.4), (0.5, 0.3, 0.7), (0.7, 0.8, 1.0)):
+        offer = Observation(round=1, horizon=20, received=[seen])
+        accepted = [player(offer, random.Random(0)) is None for player in players]
+        assert low < statistics.mean(accepted) < high
+    for player in players:
+        assert isinstance(player, Varied)
+        assert player.floor <= player.start
+        assert player.last <= player.threshold
 
 
 @pytest.mark.parametrize("name", ["bargaining", "negotiation", "twenty_questions", "guess_my_city"])

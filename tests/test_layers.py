@@ -20,6 +20,7 @@ LAYERS = (
     {"files", "memory", "cache", "seeds", "suggestions", "chat", "fingerprints", "packaged"},
     {"progress", "records.names"},
     {"player_specs", "settings"},
+    {"player_checks"},
     {"params"},
     {"records", "oracles"},
     {"games", "servers", "models"},

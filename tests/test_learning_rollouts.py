@@ -10,6 +10,7 @@ import pytest
 import stages.online
 from learning_tiny import LORA, made_up_game, tiny_model
 
+from aria_dvc.arena.assignments import Lineups, assign
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.fingerprints import code_of
@@ -18,7 +19,7 @@ from aria_dvc.models.lora import add_lora
 from aria_dvc.params import load_params
 from aria_dvc.pipeline import online as online_module
 from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.online import OnlineGames
+from aria_dvc.pipeline.online import OnlineGames, dealt
 from aria_dvc.settings import Endpoint, LogSource
 
 PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
@@ -88,6 +89,52 @@ def test_games_are_clustered_and_credited_anew(monkeypatch):
     means = table.groupby("cell")["return"].transform("mean")
     np.testing.assert_allclose(table["reward"], means)
     assert table["cell_size"].max() > 1
+
+
+def test_online_games_are_played_by_the_logs_pools_with_the_newest_policy_in_each(adapter):
+    games = OnlineGames(changed(online={"repeats": 2}), "adversarial")
+    session = games._session("bargaining", 12, adapter, seed=3)
+    assert (session.adapter, session.repeats, session.served_by) == (adapter, 2, None)
+    lineups = Lineups(session.game, session.players, session.trained)
+    wanted = assign(session.game, 40, 0, "glee48", session.repeats, lineups)
+    pairs = {tuple(a.players.values()) for a in wanted}
+    varied = "scripted:varied"
+    assert pairs == {("policy", "policy"), ("policy", varied), (varied, "policy")}
+
+
+def test_the_base_model_is_no_learner_online(adapter):
+    log = PARAMS.logs["bargaining"]
+    pool = {"policy": 0.5, "base": 0.5}
+    log = log.model_copy(update={"players": {"alice": pool, "bob": pool}})
+    params = PARAMS.model_copy(update={"logs": {"bargaining": log}})
+    session = OnlineGames(params, "adversarial")._session("bargaining", 2, adapter, seed=0)
+    lineups = Lineups(session.game, session.players, session.trained)
+    assert all("policy" in lineups.draw(seed).values() for seed in range(40))
+
+
+def test_a_users_own_log_of_a_game_is_played_by_the_policy_with_itself(adapter):
+    own = LogSource(source="l.jsonl", category="single_agent", players={"agent": "endpoint:gone"})
+    params = PARAMS.model_copy(update={"logs": {"guess_my_city": own}})
+    session = OnlineGames(params, "single_agent")._session("guess_my_city", 2, adapter, seed=0)
+    assert session.players == {"agent": "policy", "oracle": "embedded"}
+
+
+def test_a_served_policy_is_recorded_as_the_policy(games, adapter):
+    session = games._session("bargaining", 2, adapter, seed=3)
+    assert session.served_by == "gpu"
+    players = session._players(games.served(adapter), ["policy", "scripted:varied"])
+    assert players["policy"].name == "policy"
+    assert players["policy"].model == f"policy-{fingerprint(adapter)[:16]}"
+    assert players["policy"].endpoint == "endpoint:gpu"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "counts"),
+    [((8, 1, 2), [4, 4]), ((7, 1, 2), [4, 3]), ((16, 4, 3), [8, 4, 4]), ((10, 4, 2), [6, 4])],
+)
+def test_games_are_dealt_in_whole_groups(wanted, counts):
+    assert dealt(*wanted) == counts
+    assert sum(counts) == wanted[0]
 
 
 def test_server_loads_an_adapter_under_the_name_of_its_weights(games, server, adapter):

@@ -11,6 +11,7 @@ from aria_dvc.params import check_params, load_params
 
 ROOT = Path(__file__).parent.parent
 OPPONENT = "evaluate.games.bargaining.opponents.bob"
+BOB = "logs.bargaining.players.bob"
 
 
 @pytest.fixture
@@ -86,7 +87,18 @@ def set_at(raw, path, value):
         ("online.rollouts", "endpoint:x", "online.rollouts: no endpoint x"),
         ("policy.lora.target_modules", [], "policy.lora.target_modules: list should have at least"),
         ("policy.learning_rate", float("inf"), "policy.learning_rate: input should be a finite"),
-        ("policy.players", ["base"], "policy.players.0: input should be 'policy'"),
+        ("prepare.players", ["bases"], "prepare.players.0: input should be 'policy'"),
+        ("prepare.players", ["base"], "logs.bargaining.players: nobody is of the kinds in prep"),
+        (BOB, {"policy": 0.0}, "logs.bargaining.players.bob: give every player a weight above 0"),
+        (BOB, {}, "logs.bargaining.players.bob: give every player a weight above 0"),
+        (BOB, {"polcy": 1.0}, "players.bob: unknown player polcy (did you mean policy?)"),
+        (
+            "logs.bargaining.players",
+            {"alice": "endpoint:x", "bob": "scripted:hard"},
+            "logs.bargaining.players: online training needs `policy` among them",
+        ),
+        ("logs.bargaining.repeats", 0, "logs.bargaining.repeats: input should be greater than"),
+        ("online.repeats", 0, "online.repeats: input should be greater than"),
         ("variants.aria", {"epoch": 1}, "variants.aria.epoch: unknown key (did you mean epochs?)"),
         ("variants.aria", {"lora": {"rank": 0}}, "variants.aria.lora.rank: input should be"),
         ("variants.aria", {"method": "none"}, "method none is vanilla's alone"),
@@ -99,7 +111,7 @@ def set_at(raw, path, value):
         ),
         ("aggregate.method", "kernel", "variants.aria.credit: aria is neither aggregate.method"),
         ("logs.bargaining.episodes", 0, "logs.bargaining.episodes: no game is played"),
-        ("logs.bargaining.players.bob", "endpoint:x", "bob: no endpoint x under endpoints"),
+        (BOB, "endpoint:x", "bob: no endpoint x under endpoints"),
         ("logs.bargaining.category", "single_agent", "bargaining is a game of adversarial"),
         (
             "logs.bargainin",
@@ -140,6 +152,30 @@ def test_an_endpoint_that_cannot_be_used_is_refused_without_showing_secrets(raw,
     with pytest.raises(AriaError, match=rf"endpoints\.x\.{key}") as caught:
         check_params(raw)
     assert "sekret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bob", "judge", "shared"),
+    [
+        ({"policy": 1, "scripted:fair": 1}, "scripted:fair", "fair"),
+        ("scripted:mixed", ["scripted:varied", "scripted:fair"], "fair"),
+        ("scripted:hard", "scripted:mixed", "hard"),
+        ("scripted:varied", "scripted:varied", "varied"),
+        ("scripted:mixed", "scripted:varied", None),
+        ("scripted:hard", ["scripted:fair", "scripted:conceding"], None),
+        ("policy", "base", None),
+    ],
+)
+def test_who_judges_has_not_trained_unless_that_is_allowed(raw, bob, judge, shared):
+    set_at(raw, BOB, bob)
+    raw["logs"]["bargaining"]["players"]["alice"] = "policy"
+    raw["evaluate"]["games"]["bargaining"]["opponents"] = {"alice": judge, "bob": judge}
+    if shared:
+        expected = rf"evaluate\.games\.bargaining\.opponents: {shared} would judge"
+        with pytest.raises(AriaError, match=expected):
+            check_params(raw)
+        set_at(raw, "evaluate.allow_training_opponents", True)
+    check_params(raw)
 
 
 def test_what_is_not_used_is_not_refused(raw):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import stages.prepare
 import torch
 
 from aria_dvc.errors import AriaError
@@ -15,6 +16,8 @@ from aria_dvc.pipeline.frames import category_frames
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.records.published import write_log
+from aria_dvc.records.schemas import TURNS, read_table
 from aria_dvc.records.tables import episodes_table, turns_table
 
 ROOT = Path(__file__).parent.parent
@@ -22,17 +25,18 @@ PARAMS = load_params(ROOT / "params.yaml")
 FILES = files_of(PARAMS, "bargaining")
 
 
-def write_tables(info: dict) -> None:
+def write_tables(info: dict, players: list[str] | None = None) -> None:
     """One game of four utterances, Alice and Bob in turn, credited as `aggregate` would."""
     said = [Utterance(role, "half each") for role in ("alice", "bob", "alice", "bob")]
     episode = Episode("e", "bargaining", said, {"alice": 1.0, "bob": 0.0}, info=info)
-    turns = turns_table([episode])
+    turns = turns_table([episode], players)
     write_parquet(FILES.turns, turns)
     write_parquet(FILES.episodes, episodes_table([episode]))
-    rewards = turns[["episode_id", "position", "role", "turn"]].assign(
-        label=0, cell=0, cell_size=4, live=False, **{"return": turns["reward"]}
+    actions = turns[turns["is_action"]]
+    rewards = actions[["episode_id", "position", "role", "turn"]].assign(
+        label=0, cell=0, cell_size=4, live=False, **{"return": actions["reward"]}
     )
-    rewards = rewards.assign(reward=turns["reward"])
+    rewards = rewards.assign(reward=actions["reward"])
     write_parquet(FILES.rewards, rewards)
 
 
@@ -41,34 +45,36 @@ def named(alice: str, bob: str, **more) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("info", "players", "kept"),
+    ("info", "credit", "kept"),
     [
-        (named("policy", "scripted:fair"), ["policy", "endpoint"], [0, 2]),
-        (named("base", "endpoint:x"), ["policy", "endpoint"], [0, 1, 2, 3]),
-        (named("base", "endpoint:x"), ["endpoint"], [1, 3]),
-        (named("policy", "policy", reasked=[0, 3]), ["policy"], [1, 2]),
-        (named("policy", "scripted:fair", reasked=[0, 2]), ["policy"], []),
-        (named("a person", "another"), ["policy"], [0, 1, 2, 3]),
-        ({"players": ["x"], "reasked": "no"}, ["policy"], [0, 1, 2, 3]),
-        ({}, ["policy"], [0, 1, 2, 3]),
-        (named("policy", "scripted:fair", reasked=[0]), None, [0, 1, 2, 3]),
+        (named("policy", "scripted:fair"), "aria", [0, 2]),
+        (named("policy", "policy", reasked=[0, 3]), "aria", [1, 2]),
+        (named("policy", "scripted:fair", reasked=[0, 2]), "discounted", []),
+        ({"players": ["x"], "reasked": "no"}, "aria", [0, 1, 2, 3]),
+        ({}, "aria", [0, 1, 2, 3]),
+        (named("policy", "policy", reasked=[0]), None, [0, 1, 2, 3]),
+        (named("policy", "scripted:fair", reasked=[0]), None, [0, 2]),
     ],
 )
-def test_the_policy_trains_on_what_it_sampled(tmp_path, monkeypatch, info, players, kept):
+def test_the_policy_trains_on_what_it_sampled(tmp_path, monkeypatch, info, credit, kept):
     monkeypatch.chdir(tmp_path)
-    write_tables(info)
+    write_tables(info, ["policy"])
     params = PARAMS.model_copy(update={"logs": {"bargaining": PARAMS.logs["bargaining"]}})
-    (game,) = category_frames(params, "adversarial", None, players)
+    (game,) = category_frames(params, "adversarial", None, credit)
     assert game.rewards["position"].tolist() == kept
     assert game.turns["position"].tolist() == [0, 1, 2, 3]
 
 
 def test_games_without_a_player_to_train_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_tables(named("scripted:fair", "scripted:hard"))
-    params = PARAMS.model_copy(update={"logs": {"bargaining": PARAMS.logs["bargaining"]}})
-    with pytest.raises(AriaError, match=r"policy\.players: nobody of the kinds policy"):
-        category_frames(params, "adversarial", None, ["policy", "endpoint"])
+    said = [Utterance(role, "half each") for role in ("alice", "bob")]
+    rewards, info = {"alice": 1.0, "bob": 0.0}, named("scripted:fair", "scripted:hard")
+    write_log(FILES.raw, [Episode("e", "bargaining", said, rewards, info=info)])
+    with pytest.raises(AriaError, match=r"jsonl: nobody of the kinds policy, base, endpoint said"):
+        stages.prepare.main(PARAMS, "bargaining")
+    prepare = PARAMS.prepare.model_copy(update={"players": ["scripted"]})
+    stages.prepare.main(PARAMS.model_copy(update={"prepare": prepare}), "bargaining")
+    assert read_table(FILES.turns, TURNS)["is_action"].all()
 
 
 @pytest.mark.parametrize(

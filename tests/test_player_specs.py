@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from aria_dvc.errors import AriaError
-from aria_dvc.player_specs import PlayerSpec, endpoint_name, find_endpoint, kind_of, parse_spec
+from aria_dvc.player_specs import (
+    PlayerSpec,
+    endpoint_name,
+    find_endpoint,
+    parse_spec,
+    strategies_of,
+    weights_of,
+)
+from aria_dvc.records.names import is_trained, kind_of
 
 
 @pytest.mark.parametrize(
@@ -58,8 +66,26 @@ def test_an_endpoint_is_told_from_a_model():
 
 def test_recorded_names_have_kinds():
     names = ["policy", "base", "scripted:fair", "endpoint:x", "embedded", "gpt", "None"]
-    kinds = ["policy", "policy", "scripted", "endpoint", None, None, None]
+    kinds = ["policy", "base", "scripted", "endpoint", None, None, None]
     assert [kind_of(name) for name in names] == kinds
+
+
+def test_strangers_are_trained_on_and_our_own_players_by_their_kind():
+    names = ["policy", "base", "scripted:fair", "endpoint:x", "gpt", ""]
+    trained = [is_trained(name, ("policy", "endpoint")) for name in names]
+    assert trained == [True, False, False, True, True, True]
+
+
+def test_a_pool_is_one_player_or_several_with_weights():
+    assert weights_of("scripted:fair") == {"scripted:fair": 1.0}
+    assert weights_of({"policy": 3, "base": 1}) == {"policy": 3, "base": 1}
+
+
+def test_a_mixture_is_itself_and_all_its_strategies():
+    specs = ["policy", "scripted:mixed", "embedded", "endpoint:fair", "scripted:varied"]
+    mixed = {"mixed", "conceding", "hard", "fair", "best_response"}
+    assert strategies_of(specs) == {*mixed, "varied"}
+    assert strategies_of(["scripted:fair"]) == {"fair"}
 
 
 def test_naming_players_imports_none_of_them():

@@ -15,7 +15,8 @@ from tests.fake_game import CountingGame, Talker, both
 from tests.fault_server import FAULTS, FaultServer, serve
 from tests.settings import pace, play_settings
 
-from aria_dvc.arena.collection import assign, collect_episodes
+from aria_dvc.arena.assignments import assign
+from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.journal import Journal
 from aria_dvc.errors import AriaError
 from aria_dvc.models.source import ModelSource
@@ -234,7 +235,8 @@ import sys
 from pathlib import Path
 from tests.fake_game import CountingGame, both
 from tests.settings import pace, play_settings
-from aria_dvc.arena.collection import assign, collect_episodes
+from aria_dvc.arena.assignments import assign
+from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.journal import Journal
 from aria_dvc.records.published import write_log
 from aria_dvc.settings import Endpoint

@@ -16,7 +16,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
-from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec
+from aria_dvc.player_checks import pool_problems
+from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, weights_of
 from aria_dvc.records.names import ADVERSARIAL, PLAYABLE, REWARD_RULES
 from aria_dvc.settings import (
     IN_PROCESS,
@@ -96,6 +97,7 @@ class Params(Block):
             *self._reward_problems(),
             *self._variant_problems(),
             *self._player_problems(),
+            *pool_problems(self.logs, self.evaluate, self.prepare.players),
             *self._online_problems(),
             *self._model_problems(),
         ]
@@ -220,8 +222,9 @@ class Params(Block):
         """(where it stands, spec) of the players of the logs that are played, and of servers."""
         for name, log in self.logs.items():
             if log.is_played:
-                for role, spec in log.players.items():
-                    yield f"logs.{name}.players.{role}", spec
+                for role, pool in log.players.items():
+                    for spec in weights_of(pool):
+                        yield f"logs.{name}.players.{role}", spec
             if evaluation := self.evaluate.games.get(name):
                 for role in evaluation.opponents:
                     for spec in evaluation.facing(role):
@@ -256,6 +259,11 @@ class Params(Block):
                     f"online.variants: {name} has no lora: online training reloads an adapter, not "
                     "a whole model; describe one, or take it off the list"
                 )
+        for name in [game for c in self.categories for game in self.games_of(c)]:
+            log = self.logs[name]
+            named = [spec for pool in log.players.values() for spec in weights_of(pool)]
+            if online.variants and log.is_played and "policy" not in named:
+                yield f"logs.{name}.players: online training needs `policy` among them"
         if online.rollouts != IN_PROCESS and endpoint_name(online.rollouts) is None:
             yield f"online.rollouts: {online.rollouts} is neither in_process nor endpoint:NAME"
 

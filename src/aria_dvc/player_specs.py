@@ -5,16 +5,17 @@ It lies below `params`, which checks the names, and imports no player, game or m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.names import STRATEGY_NAMES
+from aria_dvc.records.names import MIXTURES, STRATEGY_NAMES
 from aria_dvc.suggestions import did_you_mean
 
 PLAYERS = ("policy", "base", "embedded", "scripted:<strategy>", "endpoint:<name>")
-_KIND_OF = {"policy": "policy", "base": "policy", "scripted": "scripted", "endpoint": "endpoint"}
+TRAINED_ONLINE = ("policy",)  # whatever else plays there, such as the base model, stays as it is
+Pool = str | Mapping[str, float]  # who plays a role: one spec, or specs with their weights
 Described = TypeVar("Described")
 
 
@@ -44,9 +45,16 @@ def parse_spec(text: str) -> PlayerSpec:
     return PlayerSpec(kind, name)
 
 
-def kind_of(recorded: str) -> str | None:
-    """What `policy.players` calls the player of that recorded name; None for a stranger."""
-    return _KIND_OF.get(recorded.partition(":")[0])
+def weights_of(pool: Pool) -> dict[str, float]:
+    """The weight of every player in a pool."""
+    return {pool: 1.0} if isinstance(pool, str) else dict(pool)
+
+
+def strategies_of(specs: Iterable[str]) -> set[str]:
+    """The strategies of the scripted players among `specs`, with the parts of mixtures."""
+    scripted = (spec.partition(":") for spec in specs)
+    names = [name for kind, _, name in scripted if kind == "scripted"]
+    return {part for name in names for part in (name, *MIXTURES.get(name, ()))}
 
 
 def endpoint_name(source: str) -> str | None:

@@ -19,7 +19,7 @@ SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 Precision = Literal["auto", "float32", "bfloat16"]
-PlayerKind = Literal["policy", "scripted", "endpoint"]
+PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
 CreditMethod = Literal["aria", "shrinkage", "kernel", "regression", "prefix"]
 PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
 
@@ -108,9 +108,13 @@ class LogSource(Block):
     )
     episodes: int = Field(0, ge=0, description="games to play (paper: 1000)")
     grid: str = Field("default", description="configurations: glee48, glee_full or default")
-    players: dict[str, str] = Field(
+    repeats: int = Field(
+        1, ge=1, description="games in a row that share a configuration: a group, for baselines"
+    )
+    players: dict[str, str | dict[str, float]] = Field(
         default_factory=dict,
-        description="who plays each role: policy, base, embedded, scripted:NAME or endpoint:NAME",
+        description="who plays each role: policy, base, embedded, scripted:NAME or endpoint:NAME, "
+        "or several with weights, drawn for every game",
     )
 
     @property
@@ -191,6 +195,11 @@ class PrepareParams(Block):
     max_chars: int = Field(
         ge=1,
         description="a longer utterance is refused (a broken log more often than a long speech)",
+    )
+    players: list[PlayerKind] = Field(
+        min_length=1,
+        description="kinds of player whose utterances get credit and train, in games that we "
+        "played; of your own logs all",
     )
 
 
@@ -305,11 +314,6 @@ class PolicyParams(Block):
     gradient_batches: int = Field(
         ge=0, description="small batches for the metric gradient_variance_ratio; 0 skips it"
     )
-    players: list[PlayerKind] = Field(
-        min_length=1,
-        description="kinds of player whose utterances are trained on in games that we played "
-        "(base counts as policy); of your own logs all",
-    )
     lora: Lora | None = Field(description="null trains all weights")
 
 
@@ -320,6 +324,9 @@ class OnlineParams(Block):
     )
     iterations: int = Field(ge=1, description="rounds of play, score, update (paper: 150)")
     games: int = Field(ge=1, description="games per iteration (paper: 32)")
+    repeats: int = Field(
+        ge=1, description="of these so many in a row share a configuration: a group, for baselines"
+    )
     updates: int = Field(ge=1, description="policy updates per iteration (paper: 10)")
     batch_size: int = Field(ge=1, description="episodes per update (paper: 64)")
     learning_rate: float = Field(gt=0, description="step size (paper: 3e-6)")
@@ -358,6 +365,9 @@ class GameEvaluation(Block):
 
 
 class EvaluateParams(PlaySettings):
+    allow_training_opponents: bool = Field(
+        description="false refuses opponents whose strategy also plays in training"
+    )
     games: dict[str, GameEvaluation] = Field(description="one block a game that can be played")
 
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from aria_dvc.arena.assignments import Assignment, check_players
 from aria_dvc.arena.journal import Journal
 from aria_dvc.arena.stats import Stats
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
-from aria_dvc.games.base import Config, Game, IllegalMove, Match
+from aria_dvc.games.base import Game, IllegalMove, Match
 from aria_dvc.games.parsing import cut
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request, Sampling
 from aria_dvc.progress import progress_bar
@@ -35,22 +34,12 @@ from aria_dvc.records.episodes import (
 )
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import Pace, PlaySettings
-from aria_dvc.suggestions import did_you_mean
 
 logger = logging.getLogger(__name__)
 # Failures of a player that belong to its play, not to the machinery.
 OWN_FAULTS = frozenset({"context_full", "request_refused", "no_answer"})
 NOTHING_SAID = "(no reply)"
 LONGEST_WATCH_S = 10.0
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """One episode to play."""
-
-    episode_id: str
-    config: Config
-    seed: int
 
 
 @dataclass
@@ -64,26 +53,6 @@ class _Usage:
     def add(self, reply: Reply) -> None:
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
-
-
-def assign(game: Game, episodes: int, seed: int, grid: str = "default") -> list[Assignment]:
-    """Episodes over a grid of configurations: in turn, over an order shuffled by `seed`.
-
-    A longer list starts with the shorter one, so more episodes can be added later.
-
-    Raises:
-        AriaError: the game has no such grid.
-    """
-    grids = game.grids()
-    if grid not in grids:
-        raise AriaError(f"{game.name} has no grid {grid}{did_you_mean(grid, grids)}")
-    configs = list(grids[grid])
-    random.Random(derived_seed(seed, game.name, grid)).shuffle(configs)
-    ids = [f"{game.name}-{index:05d}" for index in range(episodes)]
-    return [
-        Assignment(name, configs[index % len(configs)], derived_seed(seed, name))
-        for index, name in enumerate(ids)
-    ]
 
 
 def collect_episodes(
@@ -132,7 +101,8 @@ async def play_all(
     """Play all assignments, at most `pace.in_flight` at once.
 
     Args:
-        players: one for every role of the game and its environment; roles may share a player.
+        players: one for every role of the game and its environment, or for every name that the
+            assignments give; they may be the same.
         reward: the game's reward rule.
         journal: finished episodes are taken from it, new ones are added to it.
 
@@ -142,7 +112,8 @@ async def play_all(
     Raises:
         AriaError: a role has no player, or a player could not be reached within its deadline.
     """
-    check_players(game, players)
+    if not all(assignment.players for assignment in assignments):
+        check_players(game, players)
     finished = from_journal(journal, assignments)
     collection = _Collection(game, players, settings, pace, reward, journal, finished)
     title = title or game.name
@@ -167,15 +138,6 @@ def from_journal(journal: Journal | None, assignments: Sequence[Assignment]) -> 
     return found
 
 
-def check_players(game: Game, players: Mapping[str, Any]) -> None:
-    """Raise AriaError unless there is a player for every role and no other."""
-    needed = {*game.roles, *([game.environment] if game.environment else [])}
-    missing, extra = sorted(needed - players.keys()), sorted(players.keys() - needed)
-    if missing or extra:
-        wrong = f"no player for {', '.join(missing)}" if missing else f"no role {', '.join(extra)}"
-        raise AriaError(f"{game.name}: {wrong}: name one player for each of {sorted(needed)}")
-
-
 @dataclass
 class _Collection:
     """What all games of one collection share."""
@@ -187,6 +149,11 @@ class _Collection:
     reward: str
     journal: Journal | None
     finished: dict[str, Episode]
+
+    def cast(self, assignment: Assignment) -> dict[str, Player]:
+        """Who has each role of an episode, the environment's included."""
+        roles = [role for role in (*self.game.roles, self.game.environment) if role]
+        return {role: self.players[assignment.players.get(role, role)] for role in roles}
 
 
 async def _run_all(collection: _Collection, todo: Iterable[Assignment], stats: Stats) -> None:
@@ -241,7 +208,8 @@ async def play_episode(collection: _Collection, assignment: Assignment, stats: S
     """One game from its first turn to its outcome."""
     match = collection.game.start(assignment.config, collection.reward)
     prompts = {role: match.system_prompt(role) for role in collection.game.roles}
-    usages = {role: _Usage() for role in collection.players}
+    cast = collection.cast(assignment)
+    usages = {role: _Usage() for role in cast}
     said: dict[int, _AcceptedReply] = {}  # by position in the dialogue
     turn = 0
     refused: list[Refused] = []
@@ -252,7 +220,7 @@ async def play_episode(collection: _Collection, assignment: Assignment, stats: S
             said[len(match.lines) - 1] = taken
         refused += one.refused
         turn += 1
-    for player in set(collection.players.values()):
+    for player in set(cast.values()):
         player.finished(assignment.episode_id)
     return Episode(
         episode_id=assignment.episode_id,
@@ -331,6 +299,7 @@ class _Turn:
             messages=with_hint(self.match.messages(self.role), hint),
             match=self.match,
             seed=derived_seed(self.assignment.seed, self.role, self.turn, attempt),
+            episode_seed=self.assignment.seed,
         )
         reply = await self._player.reply(request)
         self.usage.add(reply)
@@ -339,7 +308,7 @@ class _Turn:
 
     @property
     def _player(self) -> Player:
-        return self.collection.players[self.role]
+        return self.collection.cast(self.assignment)[self.role]
 
 
 def _silence(match: Match) -> list[Line]:
@@ -367,10 +336,11 @@ def _record(
     """Everything that is kept of how a finished match was played."""
     outcome = match.outcome
     assert outcome is not None
-    failure, players = outcome.failure, collection.players.items()
+    failure, players = outcome.failure, collection.cast(assignment).items()
     return Record(
         config=dict(assignment.config),
         seed=assignment.seed,
+        group_id=assignment.group_id,
         reward_rule=collection.reward,
         players={role: PlayerName(player.name, player.model) for role, player in players},
         tokens={r: Tokens(u.prompt_tokens, u.completion_tokens) for r, u in usages.items()},

@@ -6,7 +6,7 @@ success. All variants meet the same configurations with the same seeds, so they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ def evaluate_category(
     import pandas as pd
 
     rows = [
-        _row(episode, variant, role, session.players)
+        _row(episode, variant, role)
         for game in params.games_of(category)
         for role, session in _sessions(params, game, policy)
         for episode in session.play(params, f"evaluate {game}: {variant} as {role}")
@@ -104,7 +104,7 @@ def _opponents(game: Game, role: str, wanted: GameEvaluation) -> Iterator[dict[s
         yield dict(zip(others, specs, strict=True))
 
 
-def _row(episode: Episode, variant: str, role: str, players: Mapping[str, str]) -> tuple[Any, ...]:
+def _row(episode: Episode, variant: str, role: str) -> tuple[Any, ...]:
     import orjson
 
     record = episode.record
@@ -118,7 +118,7 @@ def _row(episode: Episode, variant: str, role: str, players: Mapping[str, str]) 
         episode.episode_id,
         orjson.dumps(record.config, option=orjson.OPT_SORT_KEYS).decode(),
         record.seed,
-        next((spec for name, spec in players.items() if name != role), ""),
+        next((player.name for name, player in record.players.items() if name != role), ""),
         bool(reward == 1.0) if own is None or other is None else bool(own > other),
         reward,
         own,

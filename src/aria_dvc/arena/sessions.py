@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.arena.collection import assign, collect_episodes, from_journal
+from aria_dvc.arena.assignments import Lineups, assign
+from aria_dvc.arena.collection import collect_episodes, from_journal
 from aria_dvc.arena.journal import Journal
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
@@ -15,7 +16,7 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.source import ModelSource
-from aria_dvc.player_specs import endpoint_name
+from aria_dvc.player_specs import Pool, endpoint_name, weights_of
 from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
@@ -28,18 +29,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Session:
-    """A series of games between the same players.
+    """A series of games, their players drawn from the same pools.
 
     Args:
-        players: player spec per role (see player_specs.py).
+        players: player spec or weighted specs per role (see player_specs.py).
         reward: the reward rule (games/rewards.py), told to the players and paid at the end.
         model: the folder of the model behind `policy` and `base`.
         adapter: LoRA folder of the player `policy`, if any.
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
+        repeats: so many episodes one after the other share a configuration.
+        trained: kinds of player one of whom has a role in every episode (see assignments.py).
+        served_by: NAME of the endpoint that plays `policy`; None: it is played in process.
     """
 
     game: Game
-    players: Mapping[str, str]
+    players: Mapping[str, Pool]
     settings: PlaySettings
     episodes: int
     grid: str
@@ -48,6 +52,9 @@ class Session:
     reward: str = "win"
     record_logprobs: bool = False
     purpose: str = "collect"
+    repeats: int = 1
+    trained: Collection[str] = ()
+    served_by: str | None = None
 
     def play(self, params: Params, title: str = "") -> list[Episode]:
         """Play what the journal does not hold yet.
@@ -55,16 +62,19 @@ class Session:
         Raises AriaError if a player is unknown or cannot be reached.
         """
         seed = derived_seed(params.seed, self.purpose)
-        wanted = assign(self.game, self.episodes, seed, self.grid)
+        lineups = Lineups(self.game, self.players, self.trained)
+        wanted = assign(self.game, self.episodes, seed, self.grid, self.repeats, lineups)
         journal = Journal(self._inputs(params, seed))
         finished = from_journal(journal, wanted)
         if len(finished) == len(wanted):  # without loading a model
             return [finished[assignment.episode_id] for assignment in wanted]
+        missing = [assignment for assignment in wanted if assignment.episode_id not in finished]
+        named = {spec for assignment in missing for spec in assignment.players.values()}
         try:
             return collect_episodes(
                 self.game,
                 wanted,
-                self._players(params),
+                self._players(params, sorted(named)),
                 self.settings,
                 params.pace,
                 reward=self.reward,
@@ -74,7 +84,8 @@ class Session:
         finally:
             give_back_memory()
 
-    def _players(self, params: Params) -> dict[str, Player]:
+    def _players(self, params: Params, named: Iterable[str]) -> dict[str, Player]:
+        """The players of those names."""
         context = PlayerContext(
             self.settings,
             params.pace,
@@ -82,19 +93,24 @@ class Session:
             params.endpoints,
             adapter=self.adapter,
             record_logprobs=self.record_logprobs,
+            served_by=self.served_by,
         )
-        return {role: context.player(spec) for role, spec in self.players.items()}
+        return {spec: context.player(spec) for spec in named}
 
     def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
-        used = {endpoint_name(spec) for spec in self.players.values()}
+        pools = {role: weights_of(pool) for role, pool in self.players.items()}
+        used = {self.served_by, *(endpoint_name(spec) for pool in pools.values() for spec in pool)}
         return {
             "game": self.game.name,
             "seed": seed,
             "grid": self.grid,
             "reward": self.reward,
             "record_logprobs": self.record_logprobs,
-            "players": dict(self.players),
+            "players": pools,
+            "repeats": self.repeats,
+            "trained": sorted(self.trained),
+            "served_by": self.served_by,
             "settings": self.settings.model_dump(),
             "precision": params.pace.precision,
             "endpoints": {
@@ -120,4 +136,6 @@ def collect_session(params: Params, log: str) -> Session:
         source.source,
         reward=params.reward_rule(log),
         record_logprobs=params.collect.record_logprobs,
+        repeats=source.repeats,
+        trained=params.prepare.players,
     )

@@ -88,7 +88,7 @@ def _held_out_r2(
     log: Log, cuts: NestedLabels, params: AnySettings, acting: list[int]
 ) -> np.ndarray:
     """(1 + roles, J) R2 on all held-out actions, and on each role's; NaN for one episode."""
-    if log.episodes < 2:
+    if log.acting_episodes < 2:
         return np.full((1 + len(acting), cuts.ks.size), np.nan)
     of, credit = log.role_codes[log.actions], params.aggregate
     counted = np.stack([np.ones(len(of), bool), *(of == code for code in acting)])
@@ -175,8 +175,8 @@ def _credit_of(
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:
     """See credit/quality.py; of a single episode only that it is one."""
     method, folds = params.aggregate.method, params.aggregate.folds
-    if log.episodes < 2:
-        return {"method": method, "episodes": log.episodes}
+    if log.acting_episodes < 2:
+        return {"method": method, "episodes": log.acting_episodes}
     return {"method": method, **credit_quality(method_class(method), log, folds, params.seed)}
 
 

@@ -59,7 +59,7 @@ def r2_by_k(
 def _cell_mean_errors(data: Log, counted: np.ndarray, folds: int, seed: int) -> Errors:
     """From labels to the (M,) squared errors of the cell means of the other folds' episodes."""
     unseen = out_of_fold(ConstantCredit(), data, folds, seed)
-    targets, fold = data.targets, episode_folds(data.episode, folds, seed)[data.actions]
+    targets, fold = data.targets, episode_folds(data, folds, seed)[data.actions]
     parts = [(fold == held, (fold != held).astype(np.float64)) for held in np.unique(fold)]
 
     def errors(labels: np.ndarray) -> np.ndarray:
@@ -75,7 +75,7 @@ def _cell_mean_errors(data: Log, counted: np.ndarray, folds: int, seed: int) -> 
 
 def _shrinkage_errors(data: Log, counted: np.ndarray, folds: int, seed: int) -> Errors:
     """From labels to the (M,) squared errors of the history back-off at its best settings."""
-    fold = episode_folds(data.episode, folds, seed)
+    fold = episode_folds(data, folds, seed)
     fits = [(s, list(turn_index_fits(data, fold, s))) for s in STRENGTHS]
     weighed = np.concatenate([np.ones_like(counted[:1]), counted])
 

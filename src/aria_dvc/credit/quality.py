@@ -51,7 +51,7 @@ def credit_quality(
     held = {name: out_of_fold(one, data, folds, seed) for name, one in methods.items()}
     used = method.fit(data).credit(data) if method.in_sample else held["method"]
     quality: dict[str, Any] = {
-        "episodes": data.episodes,
+        "episodes": data.acting_episodes,
         "actions": len(data.targets),
         **_accuracy(held, data, folds, seed),
         **_variances(data.targets, used, method.in_sample),
@@ -66,7 +66,7 @@ def credit_quality(
 
 def _accuracy(held: dict[str, np.ndarray], data: Log, folds: int, seed: int) -> dict[str, Any]:
     """R2 of each (A,) held-out credit, and the calibration of that of `method`."""
-    fold = episode_folds(data.episode, folds, seed)[data.actions]
+    fold = episode_folds(data, folds, seed)[data.actions]
     table = calibration(held["method"], data.targets)
     return {
         "r2": {name: r_squared(credit, data.targets) for name, credit in held.items()},
@@ -124,7 +124,7 @@ def noise_variance(
     """
     scale = float(np.sqrt(variance(data.targets))) or 1.0
     rng = np.random.default_rng(seed)
-    held = episode_folds(data.episode, folds, seed) == 0
+    held = episode_folds(data, folds, seed) == 0
     drawn: list[np.ndarray] = []
     while len(drawn) < MOST_DRAWS and np.nansum(drawn) < ENOUGH_FREEDOM:
         signs = rng.choice((-1.0, 1.0), size=len(credit))

@@ -15,9 +15,14 @@ from aria_dvc.records.names import FIXED_ANSWERS
 YES, NO, OTHER = 0, 1, 2
 
 
-def clustered_rows(is_action: np.ndarray, game: str) -> np.ndarray:
-    """(n,) bool: the utterances that are clustered; the rest are answers with fixed labels."""
-    return is_action if game in FIXED_ANSWERS else np.ones(len(is_action), bool)
+def clustered_rows(role: np.ndarray, is_action: np.ndarray, game: str) -> np.ndarray:
+    """(n,) bool: the utterances that are clustered; the rest are answers with fixed labels.
+
+    A role that asks is clustered in every episode, also where its player is not trained.
+    """
+    if game not in FIXED_ANSWERS:
+        return np.ones(len(is_action), bool)
+    return np.isin(role, np.unique(role[is_action]))
 
 
 def answer_kinds(texts: Iterable[str]) -> np.ndarray:

@@ -72,15 +72,17 @@ class Log:
         episode, names = pd.factorize(turns["episode_id"])
         position = turns["position"].to_numpy(np.int64)
         _check_order(episode, position)
+        is_action = turns["is_action"].to_numpy(dtype=bool)
         reward, turn, total = (turns[name].to_numpy() for name in ("reward", "turn", "turns"))
+        returns = discounted_returns(reward, turn, total, gamma)
         return cls(
             episode.astype(np.int64),
             turns["role"].to_numpy(dtype=object).astype(str),
-            turns["is_action"].to_numpy(dtype=bool),
+            is_action,
             turns["text"].to_numpy(dtype=object),
             vectors,
             np.zeros(n, np.int64),
-            discounted_returns(reward, turn, total, gamma),
+            np.where(is_action, returns, np.nan),
             str(turns["game"].iloc[0]) if n else "",
             np.asarray(names, dtype=object),
             position,
@@ -93,6 +95,11 @@ class Log:
     def episodes(self) -> int:
         """E, the number of episodes."""
         return int(self.episode.max(initial=-1)) + 1
+
+    @property
+    def acting_episodes(self) -> int:
+        """How many episodes have an action."""
+        return len(np.unique(self.episode[self.is_action]))
 
     @cached_property
     def actions(self) -> np.ndarray:
@@ -131,7 +138,7 @@ class Log:
     @cached_property
     def clustered(self) -> np.ndarray:
         """(n,) bool: the m utterances that are clustered; the rest have fixed labels."""
-        return clustered_rows(self.is_action, self.game)
+        return clustered_rows(self.role, self.is_action, self.game)
 
     @property
     def points(self) -> np.ndarray:

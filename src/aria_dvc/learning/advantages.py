@@ -45,13 +45,13 @@ def cloning_weights(frames: Sequence[LogFrames]) -> dict[Key, float]:
 
 
 def _of_successful_roles(log: LogFrames) -> list[Key]:
-    """Actions of roles with a final reward above every other acting role's in the episode.
+    """Actions of roles with a final reward above every other role's in the episode.
 
     A role that acts alone is successful above CLONED_ABOVE. No threshold would do for two: with
     the reward rule `utility` a reward is a share of money.
     """
     finals: dict[str, dict[str, float]] = {}
-    for row in log.turns[log.turns["is_action"]].itertuples(index=False):
+    for row in log.turns[log.turns["reward"].notna()].itertuples(index=False):
         finals.setdefault(row.episode_id, {})[row.role] = row.reward
     keys = []
     for row in actions(log).itertuples(index=False):

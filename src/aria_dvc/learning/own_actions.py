@@ -1,34 +1,19 @@
-"""Which actions the policy is trained on: what it sampled, after the prompt that training sees."""
+"""Which actions the policy is trained on: those that follow the prompt that training sees."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import orjson
 
 from aria_dvc.learning.examples import NO_ACTION, Example, Key, LogFrames
-from aria_dvc.player_specs import kind_of
 from aria_dvc.records.episodes import Record
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def said_by(rewards: pd.DataFrame, episodes: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
-    """The rows of `rewards` of roles that a player of one of the kinds `players` had.
-
-    Where an episode does not record a player of ours, as in a user's own log, its rows stay.
-    """
-    dropped = {
-        (episode, role)
-        for episode, record in _records(episodes)
-        for role, player in record.players.items()
-        if kind_of(player.name or "") not in (*players, None)
-    }
-    return _without(rewards, "role", dropped)
 
 
 def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFrame:
@@ -37,7 +22,10 @@ def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFra
     Those were sampled from a prompt with a hint that is not part of the dialogue, so training
     would score them after another prompt than they were sampled from.
     """
-    return _without(rewards, "position", _noted(episodes, "reasked"))
+    reasked = _noted(episodes, "reasked")
+    keys = zip(rewards["episode_id"], rewards["position"], strict=True)
+    kept = np.array([key not in reasked for key in keys], dtype=bool)
+    return rewards[kept].reset_index(drop=True)
 
 
 def without_unsampled_ends(
@@ -78,10 +66,3 @@ def _records(episodes: pd.DataFrame) -> Iterator[tuple[str, Record]]:
     first = episodes.drop_duplicates("episode_id")
     for episode, info in zip(first["episode_id"], first["info"], strict=True):
         yield episode, Record.from_json(orjson.loads(info))
-
-
-def _without(rewards: pd.DataFrame, column: str, dropped: set[Any]) -> pd.DataFrame:
-    """The rows whose (episode_id, `column`) is not in `dropped`."""
-    keys = zip(rewards["episode_id"], rewards[column], strict=True)
-    kept = np.array([key not in dropped for key in keys], dtype=bool)
-    return rewards[kept].reset_index(drop=True)

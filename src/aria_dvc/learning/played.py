@@ -10,6 +10,7 @@ import pandas as pd
 
 from aria_dvc.files import read_json, read_parquet, write_json, write_parquet
 from aria_dvc.learning.examples import LogFrames
+from aria_dvc.player_specs import TRAINED_ONLINE
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.tables import episodes_table, turns_table
 
@@ -34,10 +35,11 @@ class PlayedGames:
             episode.episode_id = f"{iteration}/{episode.episode_id}"
             record = episode.record
             record.policy_version = version
+            record.group_id = record.group_id and f"{iteration}/{record.group_id}"
             episode.info = record.to_json()
         folder = self._of(iteration)
         write_parquet(folder / "episodes.parquet", episodes_table(episodes))
-        write_parquet(folder / "turns.parquet", turns_table(episodes))
+        write_parquet(folder / "turns.parquet", turns_table(episodes, TRAINED_ONLINE))
         write_json(folder / "played.json", version)
 
     def last(self, iteration: int, count: int) -> list[LogFrames]:
@@ -58,16 +60,20 @@ class PlayedGames:
         ]
 
     def since(self, iteration: int, count: int) -> list[LogFrames]:
-        """Like `last`, reaching further back until there are two episodes of each game.
+        """Like `last`, reaching further back until two episodes of each game have actions.
 
         A single episode cannot be held out: a game that has no more is left out.
         """
         for more in range(min(count, iteration + 1), iteration + 2):
             newest = self.last(iteration, more)
-            enough = [log for log in newest if log.turns["episode_id"].nunique() > 1]
+            enough = [log for log in newest if _acting_episodes(log) > 1]
             if len(enough) == len(newest):
                 break
         return enough
+
+
+def _acting_episodes(log: LogFrames) -> int:
+    return int(log.turns.loc[log.turns["is_action"], "episode_id"].nunique())
 
 
 def mean_reward(frames: Sequence[LogFrames]) -> float:

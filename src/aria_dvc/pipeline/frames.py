@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json, written_aside
 from aria_dvc.learning.examples import LogFrames
-from aria_dvc.learning.own_actions import said_by, without_reasked
+from aria_dvc.learning.own_actions import without_reasked
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.records.schemas import EPISODES, REWARDS, TURNS, read_table
@@ -22,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def category_frames(
-    params: Params,
-    category: str,
-    max_episodes: int | None,
-    players: Sequence[str] | None = None,
-    credit: str | None = None,
+    params: Params, category: str, max_episodes: int | None, credit: str | None = None
 ) -> list[LogFrames]:
     """Turns, episodes and rewards of every log of `category`.
 
@@ -35,12 +29,9 @@ def category_frames(
 
     Args:
         max_episodes: at most so many episodes per log, drawn with the run's seed; None: all.
-        players: keep only the rewards of what players of these kinds sampled (`said_by`) from the
-            prompt that training sees (`without_reasked`); None: all rewards.
-        credit: the method whose credit becomes the column `reward`, if it is not that already.
-
-    Raises:
-        AriaError: no player of these kinds took part.
+        credit: what a policy trains on: the method whose credit becomes the column `reward`, if
+            it is not that already, and only where the action was sampled from the prompt that
+            training sees (`without_reasked`); None: all actions.
     """
     frames = []
     for log in params.logs_of(category):
@@ -49,18 +40,11 @@ def category_frames(
         if credit in params.aggregate.further:
             rewards["reward"] = rewards[f"credit_{credit}"]
         episodes = read_table(files.episodes, EPISODES)
-        if players is not None:
-            rewards = said_by(rewards, episodes, players)
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
         tables = (read_table(files.turns, TURNS), episodes, rewards)
         frames.append(LogFrames(log, *(_only(table, kept) for table in tables)))
-    if players is None:
+    if credit is None:
         return frames
-    if frames and all(log.rewards.empty for log in frames):
-        raise AriaError(
-            f"policy.players: nobody of the kinds {', '.join(players)} took part in the "
-            f"{category} logs: list the kind of player that collect used"
-        )
     return [replace(log, rewards=without_reasked(log.rewards, log.episodes)) for log in frames]
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from aria_dvc.arena.sessions import Session
 from aria_dvc.credit.chain import credited
 from aria_dvc.fingerprints import code_hash
+from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params
-from aria_dvc.player_specs import find_endpoint, parse_spec
+from aria_dvc.player_specs import TRAINED_ONLINE, endpoint_name, find_endpoint, parse_spec
 from aria_dvc.servers.adapters import load_adapter
 from aria_dvc.settings import BASE_MODEL, IN_PROCESS
 
@@ -37,28 +38,22 @@ class OnlineGames:
 
     def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
         """`online.games` games with the policy that `adapter` makes, dealt to all games."""
-        online, games = self.params.online, self._games
-        params, spec = self.params, "policy"
-        if online.rollouts != IN_PROCESS:
-            params = self.served(adapter)
-            spec = online.rollouts
-        counts = [
-            online.games // len(games) + (i < online.games % len(games)) for i in range(len(games))
-        ]
+        online = self.params.online
+        params = self.params if online.rollouts == IN_PROCESS else self.served(adapter)
+        counts = dealt(online.games, online.repeats, len(self._games))
         return [
             episode
-            for game, count in zip(games, counts, strict=True)
-            for episode in self._session(game, count, adapter, spec, seed).play(params)
+            for game, count in zip(self._games, counts, strict=True)
+            if count
+            for episode in self._session(game, count, adapter, seed).play(params)
         ]
 
-    def _session(self, name: str, count: int, adapter: Path, spec: str, seed: int) -> Session:
+    def _session(self, name: str, count: int, adapter: Path, seed: int) -> Session:
+        """A game between the players of its log, `policy` being the one that `adapter` makes."""
         source, game = self.params.logs[name], get_game(name)
-        players = dict.fromkeys(game.roles, spec)
-        if game.environment:
-            players[game.environment] = source.players.get(game.environment, "embedded")
         return Session(
             game,
-            players,
+            source.players if source.is_played else _own_players(game),
             self.params.collect,
             count,
             source.grid,
@@ -66,6 +61,9 @@ class OnlineGames:
             adapter,
             self.params.reward_rule(name),
             purpose=f"online {seed}",
+            repeats=self.params.online.repeats,
+            trained=TRAINED_ONLINE,
+            served_by=endpoint_name(self.params.online.rollouts),
         )
 
     def served(self, adapter: Path) -> Params:
@@ -112,3 +110,20 @@ class OnlineGames:
             params.endpoints,
         )
         return credited(Log.of(turns, vectors, params.aggregate.gamma), params)[0]
+
+
+def _own_players(game: Game) -> dict[str, str]:
+    """Who plays a game whose log is the user's own: the policy with itself."""
+    environment = {game.environment: "embedded"} if game.environment else {}
+    return {**dict.fromkeys(game.roles, "policy"), **environment}
+
+
+def dealt(games: int, repeats: int, parts: int) -> list[int]:
+    """`games` in `parts` numbers that are as equal as whole groups of `repeats` allow.
+
+    What is left of a last group goes to the part whose turn it is.
+    """
+    groups, rest = divmod(games, repeats)
+    counts = [repeats * (groups // parts + (part < groups % parts)) for part in range(parts)]
+    counts[groups % parts] += rest
+    return counts

@@ -18,8 +18,8 @@ class Request:
 
     episode_id and role name the dialogue (the key of a key-value cache); `seed` is fixed by
     (run seed, episode, role, turn, attempt), so that a player's randomness never depends on
-    what else is in flight. `match` is for scripted players, which read the state; players that
-    are language models read only `messages`.
+    what else is in flight; `episode_seed` is the same at all turns. `match` is for scripted
+    players, which read the state; players that are language models read only `messages`.
     """
 
     episode_id: str
@@ -27,6 +27,7 @@ class Request:
     messages: list[Message]
     match: Match
     seed: int
+    episode_seed: int = 0
 
 
 @dataclass(frozen=True)

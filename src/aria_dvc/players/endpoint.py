@@ -26,6 +26,8 @@ EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silenc
 class EndpointPlayer:
     """A player of any role; as the environment it answers one question at temperature 0.
 
+    name: what its episodes record; another than the endpoint's where it plays as `policy`.
+
     Args:
         deadline_s: how long the run waits for a server that stays away; the endpoint's own may be
             shorter.
@@ -37,7 +39,7 @@ class EndpointPlayer:
     def __init__(
         self, name: str, endpoint: Endpoint, settings: PlaySettings, deadline_s: float
     ) -> None:
-        self.name = f"endpoint:{name}"
+        self.name = self.endpoint = f"endpoint:{name}"
         self.model = endpoint.model
         self.options = endpoint.options
         self.settings = settings
@@ -69,7 +71,8 @@ class EndpointPlayer:
         except NoAnswer as error:
             # A server that answers others has a problem with this request, not with itself.
             kind = "no_answer" if self._answered > error.since else "endpoint_unreachable"
-            remedy = f"see that the server runs, or raise deadline_s of {self.name} in params.yaml"
+            where = f"deadline_s of {self.endpoint} in params.yaml"
+            remedy = f"see that the server runs, or raise {where}"
             raise PlayerFailure(kind, f"{error}: {remedy}") from None
         except Refusal as refusal:
             raise await self._failure(refusal) from None
@@ -111,7 +114,7 @@ class EndpointPlayer:
             return PlayerFailure("request_refused", str(refusal))
         return PlayerFailure(
             "endpoint_refused",
-            f"{refusal}: check base_url, model, api_key_env and options of {self.name} "
+            f"{refusal}: check base_url, model, api_key_env and options of {self.endpoint} "
             "in params.yaml",
         )
 

@@ -13,6 +13,7 @@ from aria_dvc.players.base import Player
 from aria_dvc.settings import Endpoint, Pace, PlaySettings
 
 if TYPE_CHECKING:
+    from aria_dvc.players.endpoint import EndpointPlayer
     from aria_dvc.players.policy import PolicyPlayer
 
 
@@ -26,6 +27,7 @@ class PlayerContext:
         endpoints: servers by name (params.endpoints).
         adapter: LoRA folder of the player `policy`, if any.
         record_logprobs: whether our own policy keeps token ids and log-probabilities.
+        served_by: NAME of the endpoint that plays `policy`; None: it is played in process.
     """
 
     settings: PlaySettings
@@ -34,6 +36,7 @@ class PlayerContext:
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     adapter: Path | None = None
     record_logprobs: bool = False
+    served_by: str | None = None
     _made: dict[str, Player] = field(default_factory=dict)
 
     def player(self, spec: str) -> Player:
@@ -68,13 +71,20 @@ def make_player(spec: str, context: PlayerContext) -> Player:
         from aria_dvc.players.scripted import scripted_player
 
         return scripted_player(parsed.name)
-    if parsed.kind == "endpoint":
-        from aria_dvc.players.endpoint import EndpointPlayer
-
-        endpoint = find_endpoint(parsed.name, context.endpoints)
-        settings, deadline_s = context.settings.of(spec), context.pace.deadline_s
-        return EndpointPlayer(parsed.name, endpoint, settings, deadline_s)
+    server = context.served_by if spec == "policy" else None
+    if parsed.kind == "endpoint" or server:
+        return _served_player(spec, server or parsed.name, context)
     return _model_player(spec, context)
+
+
+def _served_player(spec: str, server: str, context: PlayerContext) -> EndpointPlayer:
+    """The player of that spec on an endpoint; it is recorded under the spec."""
+    from aria_dvc.players.endpoint import EndpointPlayer
+
+    endpoint, settings = find_endpoint(server, context.endpoints), context.settings.of(spec)
+    player = EndpointPlayer(server, endpoint, settings, context.pace.deadline_s)
+    player.name = spec
+    return player
 
 
 def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:

@@ -1,8 +1,9 @@
 """Players that follow a named strategy and read the state of the match, not the chat.
 
-Adversarial games: conceding, hard, fair, best_response, mixed. Guessing games: narrowing, casual
-for the agent; `embedded_oracle` answers from packaged knowledge. Games that bring their own words
-(`SelfPlaying`): own. A reply depends on nothing but the match and the request's seed.
+Adversarial games: conceding, hard, fair, best_response, mixed, and varied, which is another player
+in every episode. Guessing games: narrowing, casual for the agent; `embedded_oracle` answers from
+packaged knowledge. Games that bring their own words (`SelfPlaying`): own. A reply depends on
+nothing but the match and the request's seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from aria_dvc.games.negotiation import NegotiationMatch
 from aria_dvc.players import phrases
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.players.questioners import QUESTIONERS, embedded_answer
-from aria_dvc.players.strategies import STRATEGIES, Observation, Strategy
+from aria_dvc.players.strategies import (
+    STRATEGIES,
+    VARIED,
+    Observation,
+    Strategy,
+    strategy_of,
+)
 from aria_dvc.records.names import STRATEGY_NAMES
 from aria_dvc.suggestions import did_you_mean
 
@@ -55,17 +62,21 @@ class ScriptedPlayer:
         self.name = f"scripted:{strategy}"
 
     async def reply(self, request: Request) -> Reply:
-        return Reply(self.text(request.match, request.role, request.seed))
+        seeds = request.seed, request.episode_seed
+        return Reply(self.text(request.match, request.role, *seeds))
 
-    def text(self, match: Match, role: str, seed: int) -> str:
+    def text(self, match: Match, role: str, seed: int, episode_seed: int | None = None) -> str:
         """The utterance of `role`, whose turn it is.
+
+        episode_seed: draws what stays the same all through the game; by default `seed`.
 
         Raises:
             PlayerFailure: the strategy is for other games.
         """
         rng = random.Random(f"{seed}/{role}/{len(match.lines)}")
-        if isinstance(match, AlternatingMatch) and self.strategy in STRATEGIES:
-            return _move(match, role, STRATEGIES[self.strategy], rng)
+        if isinstance(match, AlternatingMatch) and self.strategy in (*STRATEGIES, VARIED):
+            own = seed if episode_seed is None else episode_seed
+            return _move(match, role, strategy_of(self.strategy, own, role), rng)
         if isinstance(match, GuessingMatch) and self.strategy in QUESTIONERS and role == "agent":
             return QUESTIONERS[self.strategy](match, rng)
         if isinstance(match, GuessingMatch) and self.strategy == "oracle" and role == "oracle":

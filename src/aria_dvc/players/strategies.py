@@ -10,6 +10,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from aria_dvc.records.names import MIXTURES
+
 
 @dataclass(frozen=True)
 class Observation:
@@ -83,7 +85,7 @@ def best_response(seen: Observation, rng: random.Random) -> float | None:
 
 def mixed(seen: Observation, rng: random.Random) -> float | None:
     """Plays every turn by another of the strategies."""
-    return rng.choice((conceding, hard, fair, best_response))(seen, rng)
+    return STRATEGIES[rng.choice(MIXTURES["mixed"])](seen, rng)
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -93,6 +95,49 @@ STRATEGIES: dict[str, Strategy] = {
     "best_response": best_response,
     "mixed": mixed,
 }
+VARIED = "varied"
+
+
+@dataclass(frozen=True)
+class Varied:
+    """One of a family from soft to tough: another one in every episode, to train against.
+
+    start: the first demand, and `step` what it gives way every turn, down to `floor`.
+    threshold: the share that it accepts at any time; in the last round `last` is enough.
+    """
+
+    start: float
+    step: float
+    floor: float
+    threshold: float
+    last: float
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Varied:
+        """Independent of each other but for their order: floor <= start, last <= threshold."""
+        start, threshold = rng.uniform(0.5, 0.95), rng.uniform(0.3, 0.75)
+        return cls(
+            start=start,
+            step=rng.choice((0.005, 0.02, 0.05, 0.08, 0.125)),
+            floor=rng.uniform(0.3, start),
+            threshold=threshold,
+            last=rng.uniform(0.05, threshold),
+        )
+
+    def __call__(self, seen: Observation, rng: random.Random) -> float | None:
+        wanted = self.start - self.step * seen.turn + rng.uniform(-0.02, 0.02)
+        demand = min(0.99, max(self.floor, wanted))
+        enough = self.last if seen.last else self.threshold
+        if seen.standing is not None and seen.standing >= min(enough, demand):
+            return None
+        return demand
+
+
+def strategy_of(name: str, seed: int, role: str) -> Strategy:
+    """The strategy of that name as `role` follows it in the episode of that seed."""
+    if name == VARIED:
+        return Varied.drawn(random.Random(f"{seed}/{role}/{name}"))
+    return STRATEGIES[name]
 
 
 def winning_share(seen: Observation, round_: int) -> float:

@@ -47,6 +47,11 @@ class Episode:
         return enumerate(self.utterances, start=len(self.preamble))
 
     @property
+    def group_id(self) -> str:
+        """Equal for episodes of one configuration that were played together; else the own id."""
+        return self.record.group_id or self.episode_id
+
+    @property
     def record(self) -> Record:
         """What `info` says; a change of it does not change `info`."""
         return Record.from_json(self.info)
@@ -166,6 +171,7 @@ class Record:
     """What is known about how an episode was played, beside the dialogue.
 
     config: of the game. seed: of the episode. reward_rule: win, utility or margin.
+    group_id: equal for episodes that share a configuration and were assigned together.
     players, tokens, reasks: by role; re-asks by the kind of illegal move.
     failure: who broke the game off. reason: how it ended. utilities: by role. details: numbers.
     reasked: positions of utterances that came after a re-ask, whose hint is not in the dialogue.
@@ -180,6 +186,7 @@ class Record:
 
     config: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
+    group_id: str | None = None
     reward_rule: str | None = None
     players: dict[str, PlayerName] = field(default_factory=dict)
     tokens: dict[str, Tokens] = field(default_factory=dict)
@@ -222,7 +229,7 @@ class Record:
 
 
 _PLAYER = ("name", "model")
-_OPTIONAL = ("refused", "sampling", "generations", "policy_version")
+_OPTIONAL = ("refused", "sampling", "generations", "group_id", "policy_version")
 _ODD = object()
 
 
@@ -280,6 +287,7 @@ def _by_role(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
 _READ: dict[str, Callable[[Any], Any]] = {
     "config": _dict,
     "seed": _int,
+    "group_id": _str,
     "reward_rule": _str,
     "players": _by_role(PlayerName.from_json),
     "tokens": _by_role(Tokens.from_json),

@@ -1,6 +1,8 @@
-"""Names of games, their categories and strategies, known without importing any game."""
+"""Names of games, categories, strategies and players, known without importing any of them."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 ADVERSARIAL = "adversarial"
 PLAYABLE = {
@@ -20,7 +22,23 @@ STRATEGY_NAMES = (
     "fair",
     "best_response",
     "mixed",
+    "varied",
     "narrowing",
     "casual",
     "own",
 )
+# Strategies that play every turn by one of others.
+MIXTURES = {"mixed": ("conceding", "hard", "fair", "best_response")}
+# Kinds of player who may have a rewarded role: what stands before the colon of a spec.
+PLAYER_KINDS = ("policy", "base", "scripted", "endpoint")
+
+
+def kind_of(recorded: str) -> str | None:
+    """What `prepare.players` calls the player of that recorded name; None for a stranger."""
+    kind = recorded.partition(":")[0]
+    return kind if kind in PLAYER_KINDS else None
+
+
+def is_trained(recorded: str, kinds: Collection[str]) -> bool:
+    """Whether training is on what the player of that recorded name says: on a stranger's too."""
+    return kind_of(recorded) in (*kinds, None)

@@ -137,6 +137,8 @@ def _complete(episode: Episode, entry: dict[str, Any], game: str | None, number:
     episode.game = game or str(entry.get("game") or "dialogue")
     if isinstance(entry.get("info"), dict):
         episode.info.update(entry["info"])
+    if (group := entry.get("group_id")) is not None:
+        episode.info["group_id"] = str(group)
 
 
 def _check_texts(episode: Episode) -> None:

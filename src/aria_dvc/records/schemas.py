@@ -79,6 +79,9 @@ class Schema:
 
 _GAME = Column("game", "text", "the game, or the name of the log")
 _EPISODE = Column("episode_id", "text", "the episode; ids are unique in a log")
+_GROUP = Column(
+    "group_id", "text", "equal for episodes that share a configuration and were assigned together"
+)
 _POSITION = Column("position", "int32", "place in the log's episode, from 0; system messages count")
 _ROLE = Column("role", "text", "who speaks")
 
@@ -101,9 +104,15 @@ TURNS = Schema(
     (
         _GAME,
         _EPISODE,
+        _GROUP,
         _POSITION,
         _ROLE,
-        Column("is_action", "bool", "whether the role has a reward, so that its turns get credit"),
+        Column(
+            "is_action",
+            "bool",
+            "whether it gets credit: the role has a reward, its player is of a kind that is "
+            "trained (prepare.players), and the other side did not forfeit",
+        ),
         Column("turn", "int32", "the speaker's own turns so far in the episode, from 1"),
         Column("turns", "int32", "the speaker's own turns in the whole episode"),
         Column("text", "text", "what is said"),
@@ -118,6 +127,7 @@ EPISODES = Schema(
     (
         _GAME,
         _EPISODE,
+        _GROUP,
         Column("role", "text", "a role that has a reward"),
         Column("system_prompt", "text", "what the role was told; empty if the log has none"),
         Column("info", "text", "JSON of what is recorded besides (see records/episodes.py)"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import orjson
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.names import is_trained
 from aria_dvc.records.schemas import EMBEDDINGS, check_file
 from aria_dvc.records.turns import own_turns
 
@@ -18,8 +19,30 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def turns_table(episodes: Sequence[Episode]) -> pd.DataFrame:
-    """One row an utterance, in the order of the episodes."""
+def acting_roles(episode: Episode, players: Collection[str] | None = None) -> set[str]:
+    """The roles whose utterances get credit.
+
+    They have a reward, and were played by one of the kinds `players` (see player_specs.py; None:
+    all), as far as is recorded. Where a role forfeits, nobody else is among them: what it wins by
+    the other's failure says nothing about its own moves.
+    """
+    record = episode.record
+    judged = set(episode.rewards)
+    if record.failure is not None:
+        judged &= {record.failure.role}
+    if players is None:
+        return judged
+    names = {role: player.name or "" for role, player in record.players.items()}
+    return {role for role in judged if is_trained(names.get(role, ""), players)}
+
+
+def turns_table(
+    episodes: Sequence[Episode], players: Collection[str] | None = None
+) -> pd.DataFrame:
+    """One row an utterance, in the order of the episodes.
+
+    players: kinds of player whose utterances may be actions (see `acting_roles`).
+    """
     import pandas as pd
 
     said = [(e, *numbered) for e in episodes for numbered in e.numbered()]
@@ -28,12 +51,15 @@ def turns_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     roles = np.array([utterance.role for _, _, utterance in said], dtype=object)
     turn, turns = own_turns(episode, roles)
     rewards = [e.rewards.get(utterance.role) for e, _, utterance in said]
+    acting = [acting_roles(e, players) for e in episodes]
+    groups = [e.group_id for e in episodes]
     columns = {
         "game": [e.game for e, _, _ in said],
         "episode_id": [e.episode_id for e, _, _ in said],
+        "group_id": [groups[index] for index in episode],
         "position": np.array([position for _, position, _ in said], np.int32),
         "role": roles.tolist(),
-        "is_action": np.array([reward is not None for reward in rewards], bool),
+        "is_action": np.array([r in acting[i] for i, r in zip(episode, roles, strict=True)], bool),
         "turn": turn.astype(np.int32),
         "turns": turns.astype(np.int32),
         "text": [utterance.text for _, _, utterance in said],
@@ -50,6 +76,7 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
         (
             episode.game,
             episode.episode_id,
+            episode.group_id,
             role,
             episode.prompts.get(role, ""),
             orjson.dumps(episode.info, option=orjson.OPT_SORT_KEYS).decode(),
@@ -57,7 +84,8 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
         for episode in episodes
         for role in episode.rewards
     ]
-    return pd.DataFrame(rows, columns=["game", "episode_id", "role", "system_prompt", "info"])
+    columns = ["game", "episode_id", "group_id", "role", "system_prompt", "info"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def check_lengths(episodes: Sequence[Episode], max_chars: int, where: Any) -> None:

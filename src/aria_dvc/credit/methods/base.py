@@ -30,19 +30,22 @@ class CreditMethod(Protocol):
         ...
 
 
-def episode_folds(episode: np.ndarray, folds: int, seed: int) -> np.ndarray:
+def episode_folds(data: Log, folds: int, seed: int) -> np.ndarray:
     """(n,) fold number of each row: whole episodes, dealt evenly in random order.
 
-    Fewer episodes than `folds` give as many folds as there are episodes.
+    Fewer episodes than `folds` give as many folds as there are episodes. Those without any action
+    are not dealt but in fold 0, so that every fold holds out some action.
 
     Raises:
-        AriaError: there is a single episode, so that nothing can be held out.
+        AriaError: there is a single episode with actions, so that nothing can be held out.
     """
-    count = int(episode.max(initial=-1)) + 1
-    if count < 2:
+    acting = np.unique(data.episode[data.actions])
+    if len(acting) < 2:
         raise AriaError("credit out of fold needs at least 2 episodes: give a longer log")
-    dealt = np.random.default_rng(seed).permutation(count) % min(folds, count)
-    return dealt[episode]
+    dealt = np.zeros(data.episodes, np.int64)
+    shuffled = np.random.default_rng(seed).permutation(len(acting))
+    dealt[acting] = shuffled % min(folds, len(acting))
+    return dealt[data.episode]
 
 
 def fit_credit(
@@ -56,7 +59,7 @@ def fit_credit(
     """
     if method.in_sample:
         return method.fit(data).credit(data)
-    if data.episodes < 2:
+    if data.acting_episodes < 2:
         return by_role(role_means(data), data.role[data.actions])
     return out_of_fold(method, data, folds, seed)
 
@@ -65,7 +68,7 @@ def out_of_fold(
     method: CreditMethod, data: Log, folds: int = Aggregate.folds, seed: int = 0
 ) -> np.ndarray:
     """(A,) float64: the credit of each action by a fit on the other folds' episodes."""
-    fold = episode_folds(data.episode, folds, seed)
+    fold = episode_folds(data, folds, seed)
     if not method.uses_vectors:
         data = data.without_vectors()
     credit = np.empty(len(data))

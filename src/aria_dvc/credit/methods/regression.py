@@ -65,7 +65,7 @@ class RegressionCredit:
         self.turn_index_ = TurnIndexCredit(self.strength).fit(data)
         self.members_: list[LandmarkRidge] = []
         self.shares_ = np.zeros(len(self.kernels))
-        if data.episode.max() < 1:
+        if data.acting_episodes < 2:
             return self
         self.describer_ = Describer(self.uses_words).fit(data)
         actions = self.describer_.describe(data)
@@ -88,7 +88,7 @@ class RegressionCredit:
         return credit
 
     def _folds(self, data: Log) -> list[Fold]:
-        fold = episode_folds(data.episode, self.folds, self.seed)
+        fold = episode_folds(data, self.folds, self.seed)
         fits = turn_index_fits(data, fold, self.strength)
         return [Fold(data.targets - turn_index, weight == 0) for turn_index, weight in fits]
 

@@ -69,9 +69,9 @@ class ShrinkageCredit:
 
     def _choose(self, data: Log, levels: list[Level]) -> tuple[float, int]:
         pairs = [(s, d) for s in self.strengths for d in self.depths]
-        if len(pairs) == 1 or data.episode.max() < 1:
+        if len(pairs) == 1 or data.acting_episodes < 2:
             return pairs[-1]
-        fold = episode_folds(data.episode, self.folds, self.seed)
+        fold = episode_folds(data, self.folds, self.seed)
         fits = [(s, turn_index_fits(data, fold, s)) for s in self.strengths]
         errors = held_out_errors(levels, data.targets, fits, self.depths)
         return pairs[int(np.argmin(errors))]

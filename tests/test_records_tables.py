@@ -1,0 +1,69 @@
+"""Whose utterances are actions, and which episodes belong together."""
+
+from __future__ import annotations
+
+import pytest
+
+from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.records.readers import read_entries
+from aria_dvc.records.tables import acting_roles, episodes_table, turns_table
+
+KINDS = ("policy", "endpoint")
+
+
+def episode(name: str = "e", **info) -> Episode:
+    said = [Utterance(role, "half each") for role in ("alice", "bob", "alice", "bob")]
+    return Episode(name, "bargaining", said, {"alice": 1.0, "bob": 0.0}, info=info)
+
+
+def played(alice: str, bob: str, **more) -> Episode:
+    return episode(players={"alice": {"name": alice}, "bob": {"name": bob}}, **more)
+
+
+@pytest.mark.parametrize(
+    ("found", "acting"),
+    [
+        (played("policy", "scripted:fair"), {"alice"}),
+        (played("endpoint:x", "policy"), {"alice", "bob"}),
+        (played("scripted:varied", "base"), set()),
+        (played("a person", "another"), {"alice", "bob"}),
+        (played("a person", "scripted:fair"), {"alice"}),
+        (episode(), {"alice", "bob"}),
+        (episode(players=["x"]), {"alice", "bob"}),
+        (played("policy", "policy", failure={"role": "bob", "kind": "offer_unclear"}), {"bob"}),
+        (played("policy", "scripted:fair", failure={"role": "bob", "kind": "no_reply"}), set()),
+        (episode(failure={"role": "oracle"}), set()),
+    ],
+)
+def test_actions_are_what_trained_players_said_unless_the_other_side_forfeits(found, acting):
+    assert acting_roles(found, KINDS) == acting
+    turns = turns_table([found], KINDS)
+    assert set(turns.loc[turns["is_action"], "role"]) == acting
+    assert turns["reward"].tolist() == [1.0, 0.0, 1.0, 0.0]
+    assert turns["turn"].tolist() == [1, 1, 2, 2]
+
+
+def test_without_kinds_everybody_with_a_reward_acts():
+    assert turns_table([played("policy", "scripted:fair")])["is_action"].all()
+
+
+def test_an_episode_without_actions_stays_in_the_tables():
+    games = [played("scripted:fair", "scripted:hard"), played("policy", "scripted:hard")]
+    games[1].episode_id = "f"
+    turns = turns_table(games, KINDS)
+    assert turns["episode_id"].tolist() == ["e"] * 4 + ["f"] * 4
+    assert turns["is_action"].tolist() == [False] * 4 + [True, False] * 2
+    assert episodes_table(games)["role"].tolist() == ["alice", "bob"] * 2
+
+
+def test_a_group_is_what_the_log_says_or_the_episode_alone():
+    entry = {"messages": [{"role": "a", "content": "Hi"}], "rewards": {"a": 1.0}}
+    entries = [
+        {**entry, "episode_id": "x"},
+        {**entry, "episode_id": "y", "group_id": 7},
+        {**entry, "episode_id": "z", "info": {"group_id": "7"}},
+        {**entry, "episode_id": "w", "info": {"group_id": ["7"]}},
+    ]
+    episodes = read_entries(entries)
+    for table in (turns_table(episodes), episodes_table(episodes)):
+        assert table["group_id"].tolist() == ["x", "7", "7", "w"]
