@@ -90,6 +90,7 @@ class Params(Block):
             *self._k_problems(),
             *self._log_problems(),
             *self._variant_problems(),
+            *self._credit_problems(),
             *self._player_problems(),
             *self._online_problems(),
             *self._model_problems(),
@@ -156,6 +157,13 @@ class Params(Block):
                 yield f"logs.{name}.category: {name} is a game of {PLAYABLE[name]}"
             if name not in self.evaluate.games:
                 yield f"evaluate.games.{name}: say how this game is evaluated"
+
+    def _credit_problems(self) -> Iterator[str]:
+        if self.aggregate.method == "advantage":
+            yield (
+                "aggregate.method: advantage is a difference, which no reward model learns as a "
+                "reward: list it in aggregate.further"
+            )
 
     def _variant_problems(self) -> Iterator[str]:
         if VANILLA not in self.variants or self.variants.get(VANILLA) != {"method": "none"}:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aria_dvc.arena.sessions import Session
 from aria_dvc.credit.chain import credited
 from aria_dvc.fingerprints import code_hash
+from aria_dvc.games.decided import tell_decisions
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log
@@ -45,11 +46,13 @@ class OnlineGames:
         counts = [
             online.games // len(games) + (i < online.games % len(games)) for i in range(len(games))
         ]
-        return [
+        episodes = [
             episode
             for game, count in zip(games, counts, strict=True)
             for episode in self._session(game, count, adapter, spec, seed).play(params)
         ]
+        tell_decisions(episodes, params.prepare.decisions)
+        return episodes
 
     def _session(self, name: str, count: int, adapter: Path, spec: str, seed: int) -> Session:
         source, game = self.params.logs[name], get_game(name)
@@ -84,7 +87,7 @@ class OnlineGames:
     def inputs(self) -> dict[str, Any]:
         """Everything that decides how games come out and are credited, beside policy and seed."""
         params = self.params
-        blocks = ("collect", "embed", "cluster", "select_k", "aggregate")
+        blocks = ("collect", "prepare", "embed", "cluster", "select_k", "aggregate")
         return {
             "k": params.k,
             "games": {game: params.logs[game].model_dump() for game in self._games},
@@ -104,7 +107,7 @@ class OnlineGames:
     def _credit(self, turns: pd.DataFrame) -> pd.DataFrame:
         params, embed = self.params, self.params.embed
         vectors = embed_texts(
-            turns["text"].tolist(),
+            turns["embedded"].tolist(),
             embed.source,
             params.pace.embed_batch,
             embed.normalize,
