@@ -19,7 +19,7 @@ def main(params: Params, log: str) -> None:
     else:
         with progress_bar(f"embedding {log}") as progress:
             vectors = embed_texts(
-                turns["text"].tolist(),
+                turns["embedded"].tolist(),
                 embed.source,
                 params.pace.embed_batch,
                 embed.normalize,

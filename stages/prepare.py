@@ -3,6 +3,7 @@
 import logging
 
 from aria_dvc.errors import AriaError
+from aria_dvc.games.decided import tell_decisions
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
@@ -24,6 +25,7 @@ def main(params: Params, log: str) -> None:
     if not episodes:
         raise AriaError(f"{files.raw}: no episode came to its end: see the oracle's endpoint")
     check_lengths(episodes, params.prepare.max_chars, files.raw)
+    tell_decisions(episodes, params.prepare.decisions)
     turns = turns_table(episodes, params.prepare.players)
     if not turns["is_action"].any():
         raise AriaError(

@@ -9,7 +9,8 @@ import pytest
 from tests.credit_dialogues import dialogues
 from tests.leakage import LeakageError, assert_no_leakage
 
-from aria_dvc.credit.methods.aria import AriaCredit
+from aria_dvc.credit.cells import cell_codes
+from aria_dvc.credit.methods.aria import AriaCredit, AriaRecentCredit
 from aria_dvc.credit.methods.base import episode_folds, fit_credit, out_of_fold
 from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
@@ -43,6 +44,45 @@ def test_unseen_histories_beside_a_single_known_cell():
     assert credit == pytest.approx(data.targets.mean())
 
 
+@pytest.mark.parametrize("history", [1, 2, 3, 100])
+def test_recent_cells_are_means_over_equal_last_utterances(history):
+    data = dialogues(40, 3, topics=2)
+    both = replace(data, is_action=np.arange(len(data)) % 5 > 0, returns=np.arange(len(data)) % 7)
+    credit = AriaRecentCredit(history).fit(both).credit(both)
+    cells: dict[tuple, list[int]] = {}
+    for action, row in enumerate(both.actions):
+        first = max(row - both.place[row], row - history + 1)
+        key = (both.role[row], *both.labels[first : row + 1])
+        cells.setdefault(key, []).append(action)
+    for members in cells.values():
+        assert credit[members] == pytest.approx(both.targets[members].mean(), abs=1e-12)
+    assert len(np.unique(cell_codes(both, both.labels, history))) == len(cells)
+    if history == 100:
+        np.testing.assert_allclose(credit, AriaCredit().fit(both).credit(both), atol=1e-12)
+
+
+def test_recent_cells_hold_at_least_the_action():
+    with pytest.raises(AriaError, match="history is 0"):
+        AriaRecentCredit(0)
+
+
+def test_the_advantage_is_of_the_action_not_of_the_state():
+    """The return is what the other side said before, plus what the action adds to it."""
+    rng = np.random.default_rng(0)
+    good, added = rng.integers(0, 2, (2, 400))
+    words = np.array([["awful", "lovely"], ["small", "large"]], dtype=object)
+    text = np.stack([words[0][good], words[1][added]], axis=1).reshape(-1)
+    returns = np.stack([np.full(400, np.nan), 0.5 * good + 0.3 * added], axis=1).reshape(-1)
+    returns += rng.normal(0, 0.05, 800)
+    vectors = np.stack([text == word for word in words.reshape(-1)], axis=1).astype(np.float32)
+    acts = np.arange(800) % 2 == 1
+    role = np.where(acts, "bob", "alice")
+    data = Log(np.arange(800) // 2, role, acts, text, vectors, np.zeros(800, int), returns)
+    credit = fit_credit(make_method("advantage"), data)
+    np.testing.assert_allclose(credit, 0.3 * (added - 0.5), atol=0.05)
+    assert np.corrcoef(credit, good)[0, 1] < np.corrcoef(credit, added)[0, 1] / 4
+
+
 def test_no_shrinkage_is_the_cell_mean_and_full_shrinkage_the_global_mean():
     data = dialogues(60, 3, topics=2)
     none = ShrinkageCredit(strength=0.0, depth=WHOLE).fit(data).credit(data)
@@ -67,7 +107,7 @@ def test_no_method_leaks(name):
 class PeekingCredit:
     """Plants leaks: reads the named thing of the future."""
 
-    in_sample = uses_labels = uses_vectors = False
+    in_sample = uses_labels = uses_vectors = centred = False
 
     def __init__(self, peek: str) -> None:
         self.peek = peek
@@ -129,7 +169,8 @@ def test_equal_rewards_and_few_episodes_give_finite_credit(name, episodes):
     data = dialogues(episodes)
     flat = data.with_returns(np.where(data.is_action, 0.5, np.nan))
     credit = fit_credit(make_method(name), flat, folds=5)
-    np.testing.assert_allclose(credit, 0.5, atol=1e-6)
+    expected = 0.0 if make_method(name).centred else 0.5
+    np.testing.assert_allclose(credit, expected, atol=1e-6)
     assert np.isfinite(fit_credit(make_method(name), data, folds=5)).all()
 
 
@@ -137,10 +178,10 @@ def test_equal_rewards_and_few_episodes_give_finite_credit(name, episodes):
 def test_a_single_episode_gets_the_mean_of_each_role(name):
     data = dialogues(1)
     credit = fit_credit(make_method(name), data)
-    assert credit == pytest.approx(data.targets.mean())
+    assert credit == pytest.approx(0.0 if make_method(name).centred else data.targets.mean())
 
 
-@pytest.mark.parametrize("name", ["regression", "kernel"])
+@pytest.mark.parametrize("name", ["regression", "kernel", "advantage"])
 def test_words_that_are_all_rare(name):
     data = dialogues(30)
     text = np.array([f"word{row}" for row in range(len(data))], dtype=object)

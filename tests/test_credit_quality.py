@@ -10,7 +10,7 @@ from tests.credit_dialogues import dialogues
 
 from aria_dvc.credit.k_quality import r2_by_k
 from aria_dvc.credit.methods.base import out_of_fold
-from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.methods.registry import make_method, method_class
 from aria_dvc.credit.quality import (
     calibration,
     credit_quality,
@@ -78,16 +78,17 @@ def test_r2_by_k_prefers_the_cut_that_shows_the_topic(method):
     np.testing.assert_array_equal(scores, r2_by_k(fixed, columns, method)[0])
 
 
-@pytest.mark.parametrize("folds", [2, 5])
-def test_r2_by_k_of_aria_is_that_of_its_credit_quality(folds):
+@pytest.mark.parametrize(
+    ("method", "folds", "history"), [("aria", 2, 2), ("aria", 5, 2), ("aria_recent", 3, 1)]
+)
+def test_r2_by_k_of_cell_means_is_that_of_their_credit_quality(method, folds, history):
     data = dialogues(60)
     rng = np.random.default_rng(0)
     columns = rng.integers(0, 4, (len(data), 6))
-    scores = r2_by_k(data, columns, folds=folds, seed=3)[0]
+    scores = r2_by_k(data, columns, method, folds=folds, seed=3, history=history)[0]
     for column, score in zip(columns.T, scores, strict=True):
-        held = credit_quality(
-            lambda: make_method("aria"), replace(data, labels=column), folds, seed=3
-        )
+        make = method_class(method, history)
+        held = credit_quality(make, replace(data, labels=column), folds, seed=3)
         assert score == pytest.approx(held["r2"]["method"], abs=1e-12)
 
 

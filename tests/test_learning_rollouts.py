@@ -83,6 +83,7 @@ def test_games_are_clustered_and_credited_anew(monkeypatch):
 
     monkeypatch.setattr(online_module, "embed_texts", vectors)
     turns = made_up_game(episodes=12).turns
+    turns["embedded"] = turns["text"]
     rewards = OnlineGames(PARAMS, "adversarial").aggregate({"bargaining": turns})
     table = rewards["bargaining"]
     assert len(table) == int(turns["is_action"].sum())
@@ -164,6 +165,7 @@ def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, 
         {"embed": {"normalize": False}},
         {"select_k": {"tau": 3}},
         {"cluster": {"linkage": "average"}},
+        {"prepare": {"decisions": "worth"}},
     ],
 )
 def test_inputs_follow_how_games_are_credited(change):

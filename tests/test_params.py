@@ -110,6 +110,8 @@ def set_at(raw, path, value):
             "variants.other.credit: kernel is neither aggregate.meth",
         ),
         ("aggregate.method", "kernel", "variants.aria.credit: aria is neither aggregate.method"),
+        ("aggregate.method", "advantage", "aggregate.method: advantage is a difference"),
+        ("aggregate.history", 0, "aggregate.history: input should be greater"),
         ("logs.bargaining.episodes", 0, "logs.bargaining.episodes: no game is played"),
         (BOB, "endpoint:x", "bob: no endpoint x under endpoints"),
         ("logs.bargaining.category", "single_agent", "bargaining is a game of adversarial"),

@@ -96,6 +96,7 @@ class Params(Block):
             *self._log_problems(),
             *self._reward_problems(),
             *self._variant_problems(),
+            *self._credit_problems(),
             *self._player_problems(),
             *pool_problems(self.logs, self.evaluate, self.prepare.players),
             *self._online_problems(),
@@ -182,6 +183,13 @@ class Params(Block):
                 yield f"logs.{name}.category: {name} is a game of {PLAYABLE[name]}"
             if name not in self.evaluate.games:
                 yield f"evaluate.games.{name}: say how this game is evaluated"
+
+    def _credit_problems(self) -> Iterator[str]:
+        if self.aggregate.method == "advantage":
+            yield (
+                "aggregate.method: advantage is a difference, which no reward model learns as a "
+                "reward: list it in aggregate.further"
+            )
 
     def _variant_problems(self) -> Iterator[str]:
         if VANILLA not in self.variants or self.variants.get(VANILLA) != {"method": "none"}:

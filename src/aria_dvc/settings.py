@@ -20,7 +20,10 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
-CreditMethod = Literal["aria", "shrinkage", "kernel", "regression", "prefix"]
+CreditMethod = Literal[
+    "aria", "aria_recent", "shrinkage", "kernel", "regression", "prefix", "advantage"
+]
+Decisions = Literal["share", "worth", "text"]
 PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
 
 
@@ -201,6 +204,11 @@ class PrepareParams(Block):
         description="kinds of player whose utterances get credit and train, in games that we "
         "played; of your own logs all",
     )
+    decisions: Decisions = Field(
+        description="what intentions of adversarial games are found in: share (the parsed move, "
+        "with the own share or the price in tenths), worth (with what the deal is worth to both at "
+        "that moment) or text (the words)"
+    )
 
 
 class EmbedParams(Block):
@@ -242,10 +250,17 @@ class SelectKParams(Block):
 
 class AggregateParams(Block):
     method: CreditMethod = Field(
-        description="aria (cell means, the paper's), shrinkage, kernel, regression or prefix"
+        description="aria (cell means, the paper's), aria_recent, shrinkage, kernel, regression or "
+        "prefix"
     )
     further: list[CreditMethod] = Field(
-        description="more of these methods, for variants that train on their credit"
+        description="more of these methods, or advantage (q - v by regression), for variants that "
+        "train on their credit"
+    )
+    history: int = Field(
+        ge=1,
+        description="aria_recent: so many last utterances make a cell; 2 = the action and what it "
+        "answers (larger cells vary less and are more biased)",
     )
     gamma: float = Field(
         gt=0, le=1, description="discount per own turn; lower = later turns matter more"

@@ -92,7 +92,8 @@ def _held_out_r2(
         return np.full((1 + len(acting), cuts.ks.size), np.nan)
     of, credit = log.role_codes[log.actions], params.aggregate
     counted = np.stack([np.ones(len(of), bool), *(of == code for code in acting)])
-    return r2_by_k(log, cuts.labels, credit.method, credit.folds, params.seed, counted)
+    options = (credit.method, credit.folds, params.seed, counted, credit.history)
+    return r2_by_k(log, cuts.labels, *options)
 
 
 def _choice(curve: pd.DataFrame, distinct: int, params: AnySettings) -> dict[str, Any]:
@@ -169,15 +170,17 @@ def _credit_of(
 ) -> np.ndarray:
     if method == "aria":
         return (cells or aggregate(log, log.labels)).reward
-    return fit_credit(make_method(method), log, params.aggregate.folds, params.seed)
+    fresh = make_method(method, params.aggregate.history)
+    return fit_credit(fresh, log, params.aggregate.folds, params.seed)
 
 
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:
     """See credit/quality.py; of a single episode only that it is one."""
     method, folds = params.aggregate.method, params.aggregate.folds
+    make = method_class(method, params.aggregate.history)
     if log.acting_episodes < 2:
         return {"method": method, "episodes": log.acting_episodes}
-    return {"method": method, **credit_quality(method_class(method), log, folds, params.seed)}
+    return {"method": method, **credit_quality(make, log, folds, params.seed)}
 
 
 def labelled(log: Log, params: AnySettings) -> Log:

@@ -10,6 +10,7 @@ from aria_dvc.credit.cells import cell_codes, cell_means
 from aria_dvc.credit.methods.base import episode_folds, out_of_fold
 from aria_dvc.credit.methods.constant import ConstantCredit
 from aria_dvc.credit.methods.contexts import Contexts
+from aria_dvc.credit.methods.registry import RECENT
 from aria_dvc.credit.methods.shrinkage import (
     DEPTHS,
     STRENGTHS,
@@ -20,6 +21,7 @@ from aria_dvc.credit.settings import Aggregate
 from aria_dvc.credit.variance import variance
 from aria_dvc.intentions.log import Log
 
+HISTORIES = ("aria", RECENT)
 Errors = Callable[[np.ndarray], np.ndarray]
 
 
@@ -30,12 +32,13 @@ def r2_by_k(
     folds: int = Aggregate.folds,
     seed: int = 0,
     counted: np.ndarray | None = None,
+    history: int = Aggregate.history,
 ) -> np.ndarray:
     """The R2 that `credit_quality` would report of `method` if k were another.
 
-    aria: exactly that. shrinkage: with the strength and depth that are best at each k. Methods
-    that look at no labels have one R2 for all k; for them it is that of shrinkage, which says how
-    much the labels tell about the returns.
+    aria, aria_recent: exactly that. shrinkage: with the strength and depth that are best at each k.
+    Methods that look at no labels have one R2 for all k; for them it is that of shrinkage, which
+    says how much the labels tell about the returns.
 
     Args:
         data: the log, at least two episodes; its own labels are not used.
@@ -43,27 +46,33 @@ def r2_by_k(
         method: `aggregate.method`.
         counted: (M, A) masks of the actions whose returns are to be predicted (all are fitted);
             None for a single mask of all.
+        history: utterances that make a cell of `aria_recent`.
 
     Returns:
         (M, K) float64; 0 where all counted returns are equal.
     """
     if counted is None:
         counted = np.ones((1, len(data.targets)), bool)
-    prepare = _cell_mean_errors if method == "aria" else _shrinkage_errors
-    errors = prepare(data, counted, folds, seed)
+    if method in HISTORIES:
+        cells = history if method == RECENT else None
+        errors = _cell_mean_errors(data, counted, folds, seed, cells)
+    else:
+        errors = _shrinkage_errors(data, counted, folds, seed)
     squared = np.stack([errors(column.astype(np.int64)) for column in labels.T], axis=1)
     total = np.array([[variance(data.targets[mask]) * mask.sum()] for mask in counted])
     return np.where(total > 0, 1.0 - squared / np.where(total > 0, total, 1.0), 0.0)
 
 
-def _cell_mean_errors(data: Log, counted: np.ndarray, folds: int, seed: int) -> Errors:
+def _cell_mean_errors(
+    data: Log, counted: np.ndarray, folds: int, seed: int, history: int | None
+) -> Errors:
     """From labels to the (M,) squared errors of the cell means of the other folds' episodes."""
     unseen = out_of_fold(ConstantCredit(), data, folds, seed)
     targets, fold = data.targets, episode_folds(data, folds, seed)[data.actions]
     parts = [(fold == held, (fold != held).astype(np.float64)) for held in np.unique(fold)]
 
     def errors(labels: np.ndarray) -> np.ndarray:
-        cell = cell_codes(data, labels)
+        cell = cell_codes(data, labels, history)
         credit, count = unseen.copy(), int(cell.max()) + 1
         for held, weight in parts:
             mean = cell_means(cell, targets, count, weight=weight)[cell[held]]

@@ -46,7 +46,7 @@ def credit_of(
     from aria_dvc.credit.chain import action_credit, labelled
     from aria_dvc.credit.labelling import unseen_labels
 
-    method = make_method(settings.aggregate.method)
+    method = make_method(settings.aggregate.method, settings.aggregate.history)
     logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
     if method.uses_vectors or method.uses_labels:
         logs = _embedded(logs, embed or EMBEDDER)

@@ -40,6 +40,8 @@ class SelectK:
 class Aggregate:
     """method, further: see credit/methods/registry.py. gamma: discount. folds: by episode.
 
+    history: utterances that make a cell of the method `aria_recent`.
+
     Raises AriaError for a number out of range.
     """
 
@@ -47,6 +49,7 @@ class Aggregate:
     gamma: float = 0.95
     folds: int = 5
     further: tuple[str, ...] = ()
+    history: int = 2
 
     def __post_init__(self) -> None:
         if self.folds < 2:

@@ -36,6 +36,19 @@ class Move:
     value: Fraction | None = None
 
 
+@dataclass(frozen=True)
+class Demand:
+    """How much of something an offer demands: `part` of it, told in `steps` (see decided.py).
+
+    of: what it is called. words: for what is demanded and for the rest.
+    """
+
+    of: str
+    part: Fraction
+    steps: int
+    words: tuple[str, str] = ("mine", "yours")
+
+
 def other(role: str) -> str:
     return ROLES[1 - ROLES.index(role)]
 
@@ -89,6 +102,13 @@ class AlternatingMatch(Match):
     @abstractmethod
     def worth(self, value: Fraction) -> tuple[Fraction, Fraction]:
         """Utilities of Alice and Bob when `value` is agreed on now."""
+
+    @abstractmethod
+    def demand(self, role: str, worth: bool = False) -> Demand:
+        """What the standing offer, made by `role`, demands.
+
+        worth: by what the deal would be worth to both now, not by the amount alone.
+        """
 
     @abstractmethod
     def assess(self, value: Fraction | None) -> dict[str, Any]:

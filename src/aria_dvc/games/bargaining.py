@@ -15,6 +15,7 @@ from aria_dvc.games import shares
 from aria_dvc.games.alternating import (
     ROLES,
     AlternatingMatch,
+    Demand,
     Move,
     complete,
     exact,
@@ -59,6 +60,12 @@ class BargainingMatch(AlternatingMatch):
         share, waited = value / self.money, len(self.offers) - 1
         alice = share * exact(self.config["delta_a"]) ** waited
         return alice, (1 - share) * exact(self.config["delta_b"]) ** waited
+
+    def demand(self, role: str, worth: bool = False) -> Demand:
+        """Tenths of the sum, or of what both would get of it after the losses of the round."""
+        value = self.offers[-1]
+        alice, bob = self.worth(value) if worth else (value, self.money - value)
+        return Demand("offer", (alice if role == "alice" else bob) / (alice + bob), 10)
 
     def assess(self, value: Fraction | None) -> dict[str, Any]:
         if value is None:

@@ -15,6 +15,7 @@ from aria_dvc.games import prices
 from aria_dvc.games.alternating import (
     ROLES,
     AlternatingMatch,
+    Demand,
     Move,
     complete,
     exact,
@@ -68,6 +69,16 @@ class NegotiationMatch(AlternatingMatch):
     def worth(self, value: Fraction) -> tuple[Fraction, Fraction]:
         seller, buyer = self.values
         return value / self.scale - seller, buyer - value / self.scale
+
+    def demand(self, role: str, worth: bool = False) -> Demand:
+        """Tenths of the scale: the price, up to twice the scale; or how far it is from the middle
+        of the two values in the speaker's favour, in steps of half that size."""
+        value = self.offers[-1]
+        if not worth:
+            return Demand("price", value / self.scale / 2, 20, ("high", "low"))
+        alice, bob = self.worth(value)
+        ahead = alice - bob if role == "alice" else bob - alice
+        return Demand("offer", (1 + ahead) / 2, 20)
 
     def assess(self, value: Fraction | None) -> dict[str, Any]:
         seller, buyer = self.values

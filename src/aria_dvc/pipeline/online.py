@@ -10,6 +10,7 @@ from aria_dvc.arena.sessions import Session
 from aria_dvc.credit.chain import credited
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
+from aria_dvc.games.decided import tell_decisions
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log
@@ -41,12 +42,14 @@ class OnlineGames:
         online = self.params.online
         params = self.params if online.rollouts == IN_PROCESS else self.served(adapter)
         counts = dealt(online.games, online.repeats, len(self._games))
-        return [
+        episodes = [
             episode
             for game, count in zip(self._games, counts, strict=True)
             if count
             for episode in self._session(game, count, adapter, seed).play(params)
         ]
+        tell_decisions(episodes, params.prepare.decisions)
+        return episodes
 
     def _session(self, name: str, count: int, adapter: Path, seed: int) -> Session:
         """A game between the players of its log, `policy` being the one that `adapter` makes."""
@@ -82,7 +85,7 @@ class OnlineGames:
     def inputs(self) -> dict[str, Any]:
         """Everything that decides how games come out and are credited, beside policy and seed."""
         params = self.params
-        blocks = ("collect", "embed", "cluster", "select_k", "aggregate")
+        blocks = ("collect", "prepare", "embed", "cluster", "select_k", "aggregate")
         return {
             "k": params.k,
             "games": {game: params.logs[game].model_dump() for game in self._games},
@@ -103,7 +106,7 @@ class OnlineGames:
     def _credit(self, turns: pd.DataFrame) -> pd.DataFrame:
         params, embed = self.params, self.params.embed
         vectors = embed_texts(
-            turns["text"].tolist(),
+            turns["embedded"].tolist(),
             embed.source,
             params.pace.embed_batch,
             embed.normalize,

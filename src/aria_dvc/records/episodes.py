@@ -17,11 +17,15 @@ SYSTEM = "system"  # the role of instructions among the messages of a log; it ne
 
 @dataclass(slots=True)
 class Utterance:
-    """One utterance; `embedding` ((d,) float32) only if the log carried one."""
+    """One utterance; `embedding` ((d,) float32) only if the log carried one.
+
+    embedded: what its intention is found in, if that is not the text (see games/decided.py).
+    """
 
     role: str
     text: str
     embedding: np.ndarray | None = None
+    embedded: str | None = None
 
 
 @dataclass(slots=True)

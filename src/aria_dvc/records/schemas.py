@@ -45,7 +45,7 @@ class Column:
     needed: bool = True
 
     def stands_for(self, name: str) -> bool:
-        pattern = self.name.replace("<number>", r"\d+").replace("<method>", "[a-z]+")
+        pattern = self.name.replace("<number>", r"\d+").replace("<method>", "[a-z_]+")
         return re.fullmatch(pattern, name) is not None
 
 
@@ -116,6 +116,7 @@ TURNS = Schema(
         Column("turn", "int32", "the speaker's own turns so far in the episode, from 1"),
         Column("turns", "int32", "the speaker's own turns in the whole episode"),
         Column("text", "text", "what is said"),
+        Column("embedded", "text", "what its intention is found in: the text, or the parsed move"),
         Column("reward", "float64", "the role's final reward R; NaN if it has none"),
     ),
 )
@@ -141,7 +142,7 @@ EMBEDDINGS = Schema(
     (
         _EPISODE,
         _POSITION,
-        Column("embedding", "float32 vector", "the sentence embedding of the text"),
+        Column("embedding", "float32 vector", "the sentence embedding of what is embedded"),
     ),
 )
 LABELS = Schema(

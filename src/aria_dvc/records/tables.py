@@ -63,6 +63,7 @@ def turns_table(
         "turn": turn.astype(np.int32),
         "turns": turns.astype(np.int32),
         "text": [utterance.text for _, _, utterance in said],
+        "embedded": [utterance.embedded or utterance.text for _, _, utterance in said],
         "reward": np.array(rewards, np.float64),
     }
     return pd.DataFrame(columns)

@@ -17,11 +17,13 @@ class CreditMethod(Protocol):
     in_sample: the credit of a fitted episode is read from the fit itself, own return included, as
         the paper does; False: `fit_credit` gives fitted episodes their credit out of fold.
     uses_labels, uses_vectors: what of the log is read beside texts and roles.
+    centred: the credit is a difference from what the state is worth, not an expected return.
     """
 
     in_sample: bool
     uses_labels: bool
     uses_vectors: bool
+    centred: bool
 
     def fit(self, data: Log) -> Self: ...
 
@@ -55,12 +57,13 @@ def fit_credit(
 
     A method with `in_sample` reads it from its fit; any other is fitted on the other folds, so
     that no turn sees the returns of its own episode. Of a single episode nothing can be held out:
-    there it is the mean return of the role.
+    there it is the mean return of the role, or 0 of a method that is centred.
     """
     if method.in_sample:
         return method.fit(data).credit(data)
     if data.acting_episodes < 2:
-        return by_role(role_means(data), data.role[data.actions])
+        means = by_role(role_means(data), data.role[data.actions])
+        return np.zeros_like(means) if method.centred else means
     return out_of_fold(method, data, folds, seed)
 
 

@@ -14,6 +14,7 @@ class ConstantCredit:
     """Mean return by role."""
 
     in_sample = False
+    centred = False
     uses_labels = False
     uses_vectors = False
 

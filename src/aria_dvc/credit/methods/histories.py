@@ -17,11 +17,15 @@ class HistoryMeans(ABC):
 
     Histories are equal if the same symbols were said in the same order; the acting role is part of
     the cell. An action whose history was never fitted gets the mean return of its role.
+
+    history: so many last utterances count, the action's own included; None for all.
     """
 
     in_sample = True
     uses_labels = False
     uses_vectors = False
+    centred = False
+    history: int | None = None
 
     @abstractmethod
     def symbols(self, data: Log) -> np.ndarray:
@@ -36,7 +40,7 @@ class HistoryMeans(ABC):
         import pandas as pd
 
         both = joined([self.fitted_, data.without_vectors()])
-        cell = cell_codes(both, pd.factorize(self.symbols(both))[0])
+        cell = cell_codes(both, pd.factorize(self.symbols(both))[0], self.history)
         known, asked = np.split(cell, [len(self.fitted_.actions)])
         mean = cell_means(known, self.fitted_.targets, int(cell.max(initial=-1)) + 1)[asked]
         return np.where(np.isnan(mean), by_role(self.role_means_, data.role[data.actions]), mean)

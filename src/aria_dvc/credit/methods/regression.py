@@ -46,6 +46,7 @@ class RegressionCredit:
     """
 
     in_sample = False
+    centred = False
     uses_labels = False
     uses_vectors = True
     uses_words = True

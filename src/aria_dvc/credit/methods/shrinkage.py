@@ -37,6 +37,7 @@ class ShrinkageCredit:
     """
 
     in_sample = False
+    centred = False
     uses_labels = True
     uses_vectors = False
 

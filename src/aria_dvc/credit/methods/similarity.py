@@ -117,3 +117,19 @@ def same_words_exchanged(of: Similarity) -> np.ndarray:
 def same_meaning_heard(of: Similarity) -> np.ndarray:
     """Like actions after histories of like meaning: intentions without hard borders."""
     return (1 + of.turn()) * (1 + of.meaning("said")) * (1 + of.meaning("heard")) ** 2 / 4
+
+
+def words_before(of: Similarity) -> np.ndarray:
+    """`same_words_heard` of the history alone, whatever the action."""
+    heard = of.words("heard")
+    return (heard + heard**2) * (1 + of.turn()) * (1 + of.growth()) / 4
+
+
+def words_before_and_last(of: Similarity) -> np.ndarray:
+    """`same_words_exchanged` of the history alone."""
+    return (1 + of.turn()) * (1 + of.words("last")) * (1 + of.words("heard")) / 2
+
+
+def meaning_before(of: Similarity) -> np.ndarray:
+    """`same_meaning_heard` of the history alone."""
+    return (1 + of.turn()) * (1 + of.meaning("heard")) ** 2 / 2

@@ -17,6 +17,7 @@ class TurnIndexCredit:
     """
 
     in_sample = False
+    centred = False
     uses_labels = False
     uses_vectors = False
 
