@@ -112,7 +112,7 @@ def test_a_restart_plays_the_rest_with_the_players_drawn_before(tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    "change", [{"repeats": 1}, {"trained": ()}, {"served_by": "x"}, {"players": {"alice": HALF}}]
+    "change", [{"repeats": 1}, {"trained": ()}, {"served_by": ("x",)}, {"players": {"alice": HALF}}]
 )
 def test_a_journal_is_that_of_the_pools_they_were_drawn_from(change):
     from dataclasses import replace

@@ -345,3 +345,22 @@ def test_remote_scorer_says_which_server_is_dead_or_strange(served):
         RemoteScorer(f"{served}nowhere", 60.0).score_dialogues(found)
     with pytest.raises(ValidationError, match="scorer"):
         OnlineParams(**{**ONLINE.model_dump(), "scorer": "10.0.0.1:8037"})
+
+
+def test_only_what_the_newest_policy_said_is_an_action_and_groups_are_an_iterations_own(tmp_path):
+    def game(number, alice, bob):
+        names = {"alice": {"name": alice}, "bob": {"name": bob}}
+        said = [Utterance("alice", "I keep 60"), Utterance("bob", "I accept")]
+        info = {"group_id": "g", "players": names}
+        return Episode(str(number), "bargaining", said, {"alice": 0.6, "bob": 0.4}, info=info)
+
+    played = PlayedGames(tmp_path)
+    pairs = [("policy", "scripted:varied"), ("base", "policy"), ("policy", "policy")]
+    for iteration in range(2):
+        games = [game(number, *pair) for number, pair in enumerate(pairs)]
+        played.keep(iteration, "v", games)
+    (log,) = played.last(1, 2)
+    assert log.turns["is_action"].tolist() == [True, False, False, True, True, True] * 2
+    assert log.turns["group_id"].tolist() == ["0/g"] * 6 + ["1/g"] * 6
+    assert set(log.episodes["group_id"]) == {"0/g", "1/g"}
+    assert log.turns["episode_id"].iloc[-1] == "1/2"

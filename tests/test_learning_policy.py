@@ -247,6 +247,14 @@ def test_cloned_success_is_the_larger_share_of_money(game, trained):
     assert len(weights) == (len(only) if trained == "alice" else 0)
 
 
+def test_cloning_compares_with_an_opponent_that_is_not_trained(game):
+    mine = game.turns["role"] == "alice"
+    shares = game.turns["role"].map({"alice": 0.6, "bob": 0.7})
+    turns = game.turns.assign(reward=shares, is_action=mine)
+    lost = replace(game, turns=turns, rewards=game.rewards[game.rewards["role"] == "alice"])
+    assert policy_weights([lost], policy_params(method="behaviour_cloning")) == {}
+
+
 @pytest.mark.parametrize("budget", [1 << 20, 500])
 def test_worthless_dialogues_change_no_step_and_cost_no_token(tmp_path, data, budget):
     """Actions of value 0 count in the mean of their batch, computed or not."""

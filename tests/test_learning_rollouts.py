@@ -95,7 +95,7 @@ def test_games_are_clustered_and_credited_anew(monkeypatch):
 def test_online_games_are_played_by_the_logs_pools_with_the_newest_policy_in_each(adapter):
     games = OnlineGames(changed(online={"repeats": 2}), "adversarial")
     session = games._session("bargaining", 12, adapter, seed=3)
-    assert (session.adapter, session.repeats, session.served_by) == (adapter, 2, None)
+    assert (session.adapter, session.repeats, session.served_by) == (adapter, 2, ())
     lineups = Lineups(session.game, session.players, session.trained)
     wanted = assign(session.game, 40, 0, "glee48", session.repeats, lineups)
     pairs = {tuple(a.players.values()) for a in wanted}
@@ -122,7 +122,7 @@ def test_a_users_own_log_of_a_game_is_played_by_the_policy_with_itself(adapter):
 
 def test_a_served_policy_is_recorded_as_the_policy(games, adapter):
     session = games._session("bargaining", 2, adapter, seed=3)
-    assert session.served_by == "gpu"
+    assert session.served_by == ("gpu",)
     players = session._players(games.served(adapter), ["policy", "scripted:varied"])
     assert players["policy"].name == "policy"
     assert players["policy"].model == f"policy-{fingerprint(adapter)[:16]}"

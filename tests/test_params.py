@@ -89,8 +89,9 @@ def set_at(raw, path, value):
         ("policy.learning_rate", float("inf"), "policy.learning_rate: input should be a finite"),
         ("prepare.players", ["bases"], "prepare.players.0: input should be 'policy'"),
         ("prepare.players", ["base"], "logs.bargaining.players: nobody is of the kinds in prep"),
-        (BOB, {"policy": 0.0}, "logs.bargaining.players.bob: give every player a weight above 0"),
-        (BOB, {}, "logs.bargaining.players.bob: give every player a weight above 0"),
+        (BOB, {"policy": 0.0}, "logs.bargaining.players.bob: weights must be 0 or more, and one"),
+        (BOB, {"policy": 1, "base": -1}, "players.bob: weights must be 0 or more, and one above"),
+        (BOB, {}, "logs.bargaining.players.bob: weights must be 0 or more, and one above 0"),
         (BOB, {"polcy": 1.0}, "players.bob: unknown player polcy (did you mean policy?)"),
         (
             "logs.bargaining.players",

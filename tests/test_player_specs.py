@@ -78,7 +78,7 @@ def test_strangers_are_trained_on_and_our_own_players_by_their_kind():
 
 def test_a_pool_is_one_player_or_several_with_weights():
     assert weights_of("scripted:fair") == {"scripted:fair": 1.0}
-    assert weights_of({"policy": 3, "base": 1}) == {"policy": 3, "base": 1}
+    assert weights_of({"policy": 3, "base": 1, "scripted:fair": 0}) == {"policy": 3, "base": 1}
 
 
 def test_a_mixture_is_itself_and_all_its_strategies():

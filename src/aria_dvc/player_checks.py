@@ -33,8 +33,9 @@ def _specs(log: LogSource) -> list[str]:
 
 def _weight_problems(name: str, log: LogSource) -> Iterator[str]:
     for role, pool in log.players.items():
-        if not all(weight > 0 for weight in weights_of(pool).values()) or not pool:
-            yield f"logs.{name}.players.{role}: give every player a weight above 0"
+        weights = weights_of(pool).values()
+        if not weights or min(weights) < 0:
+            yield f"logs.{name}.players.{role}: weights must be 0 or more, and one above 0"
 
 
 def _shared_strategies(name: str, game: GameEvaluation, training: list[str]) -> Iterator[str]:

@@ -46,8 +46,10 @@ def parse_spec(text: str) -> PlayerSpec:
 
 
 def weights_of(pool: Pool) -> dict[str, float]:
-    """The weight of every player in a pool."""
-    return {pool: 1.0} if isinstance(pool, str) else dict(pool)
+    """The weight of every player in a pool; one of weight 0 is not in it."""
+    if isinstance(pool, str):
+        return {pool: 1.0}
+    return {spec: weight for spec, weight in pool.items() if weight != 0}
 
 
 def strategies_of(specs: Iterable[str]) -> set[str]:

@@ -39,7 +39,7 @@ class Session:
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
         repeats: so many episodes one after the other share a configuration.
         trained: kinds of player one of whom has a role in every episode (see assignments.py).
-        served_by: NAME of the endpoint that plays `policy`; None: it is played in process.
+        served_by: NAME of the endpoint that plays `policy`; none: it is played in process.
     """
 
     game: Game
@@ -54,7 +54,7 @@ class Session:
     purpose: str = "collect"
     repeats: int = 1
     trained: Collection[str] = ()
-    served_by: str | None = None
+    served_by: tuple[str, ...] = ()
 
     def play(self, params: Params, title: str = "") -> list[Episode]:
         """Play what the journal does not hold yet.
@@ -100,7 +100,7 @@ class Session:
     def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
         pools = {role: weights_of(pool) for role, pool in self.players.items()}
-        used = {self.served_by, *(endpoint_name(spec) for pool in pools.values() for spec in pool)}
+        used = {*self.served_by, *(endpoint_name(spec) for pool in pools.values() for spec in pool)}
         return {
             "game": self.game.name,
             "seed": seed,

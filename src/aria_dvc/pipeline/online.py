@@ -54,6 +54,7 @@ class OnlineGames:
     def _session(self, name: str, count: int, adapter: Path, seed: int) -> Session:
         """A game between the players of its log, `policy` being the one that `adapter` makes."""
         source, game = self.params.logs[name], get_game(name)
+        server = endpoint_name(self.params.online.rollouts)
         return Session(
             game,
             source.players if source.is_played else _own_players(game),
@@ -66,7 +67,7 @@ class OnlineGames:
             purpose=f"online {seed}",
             repeats=self.params.online.repeats,
             trained=TRAINED_ONLINE,
-            served_by=endpoint_name(self.params.online.rollouts),
+            served_by=(server,) if server else (),
         )
 
     def served(self, adapter: Path) -> Params:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ class PlayerContext:
         endpoints: servers by name (params.endpoints).
         adapter: LoRA folder of the player `policy`, if any.
         record_logprobs: whether our own policy keeps token ids and log-probabilities.
-        served_by: NAME of the endpoint that plays `policy`; None: it is played in process.
+        served_by: NAME of the endpoint that plays `policy`; none: it is played in process.
     """
 
     settings: PlaySettings
@@ -36,7 +36,7 @@ class PlayerContext:
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     adapter: Path | None = None
     record_logprobs: bool = False
-    served_by: str | None = None
+    served_by: tuple[str, ...] = ()
     _made: dict[str, Player] = field(default_factory=dict)
 
     def player(self, spec: str) -> Player:
@@ -71,16 +71,17 @@ def make_player(spec: str, context: PlayerContext) -> Player:
         from aria_dvc.players.scripted import scripted_player
 
         return scripted_player(parsed.name)
-    server = context.served_by if spec == "policy" else None
-    if parsed.kind == "endpoint" or server:
-        return _served_player(spec, server or parsed.name, context)
+    servers = context.served_by if spec == "policy" else ()
+    if parsed.kind == "endpoint" or servers:
+        return _served_player(spec, servers or (parsed.name,), context)
     return _model_player(spec, context)
 
 
-def _served_player(spec: str, server: str, context: PlayerContext) -> EndpointPlayer:
+def _served_player(spec: str, servers: Sequence[str], context: PlayerContext) -> EndpointPlayer:
     """The player of that spec on an endpoint; it is recorded under the spec."""
     from aria_dvc.players.endpoint import EndpointPlayer
 
+    (server,) = servers
     endpoint, settings = find_endpoint(server, context.endpoints), context.settings.of(spec)
     player = EndpointPlayer(server, endpoint, settings, context.pace.deadline_s)
     player.name = spec
