@@ -115,6 +115,10 @@ def set_at(raw, path, value):
         ("aggregate.history", 0, "aggregate.history: input should be greater"),
         ("logs.bargaining.episodes", 0, "logs.bargaining.episodes: no game is played"),
         (BOB, "endpoint:x", "bob: no endpoint x under endpoints"),
+        ("rewards.bargaining", "margn", "rewards.bargaining: unknown rule margn (did you mean ma"),
+        ("rewards.bargainin", "win", "rewards: unknown game bargainin (did you mean bargaining?)"),
+        ("rewards.guess_my_city", "win", "rewards.guess_my_city: success is 1 and failure 0"),
+        ("rewards", {"bargaining": "win"}, "rewards.negotiation: say how the end of this game"),
         ("logs.bargaining.category", "single_agent", "bargaining is a game of adversarial"),
         (
             "logs.bargainin",
