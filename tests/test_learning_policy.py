@@ -25,7 +25,7 @@ from aria_dvc.learning.advantages import advantages, policy_weights
 from aria_dvc.learning.batches import global_batches
 from aria_dvc.learning.examples import frames_examples, with_values
 from aria_dvc.learning.gradients import gradient_variances
-from aria_dvc.learning.objective import policy_collate, selected_logits
+from aria_dvc.learning.objective import policy_collate, selected_logits, token_logprobs
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.learning.trainer import FitSettings, fit, losses, make_deterministic
 from aria_dvc.models.loading import load_model, load_tokenizer
@@ -57,8 +57,7 @@ def data(game):
 def logp(model, example):
     inputs = COLLATE([(example, np.ones(len(example.keys), np.float32))], 1)
     with torch.no_grad():
-        lp = selected_logits(model, inputs).log_softmax(-1)
-    return float(lp[torch.arange(len(lp)), inputs["targets"]].sum())
+        return float(token_logprobs(selected_logits(model, inputs), inputs).sum())
 
 
 def test_two_steps_move_every_lora_tensor_and_nothing_else(tmp_path, data):

@@ -200,7 +200,7 @@ def _imitate(
         model,
         data,
         global_batches(len(data), settings.batch_size, settings.epochs, seed),
-        policy_collate(tokenizer.pad_token_id),
+        policy_collate(tokenizer.pad_token_id, model=model),
         run.path,
         FitSettings(learning_rate=settings.learning_rate, seed=seed, pace=pace, schedule="linear"),
         progress=progress,

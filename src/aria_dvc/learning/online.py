@@ -293,10 +293,10 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
     make_deterministic(task.seed)
     trainer = fit(
         PolicyTrainer,
-        _trainable_policy(task),
+        model := _trainable_policy(task),
         data,
         _batches(task, iteration, len(data)),
-        _collate(task),
+        _collate(task, model),
         task.run.path,
         FitSettings(
             learning_rate=online.learning_rate,
@@ -318,9 +318,9 @@ def _batches(task: OnlineRun, iteration: int, count: int) -> list[np.ndarray]:
     return global_batches(count, online.batch_size, online.updates / per_pass, seed)
 
 
-def _collate(task: OnlineRun) -> Any:
+def _collate(task: OnlineRun, model: Any) -> Any:
     tokenizer = load_tokenizer(task.base)
-    return policy_collate(tokenizer.pad_token_id, keep_zero=task.params.kl > 0)
+    return policy_collate(tokenizer.pad_token_id, task.params.kl > 0, model=model)
 
 
 def _trainable_policy(task: OnlineRun) -> Any:

@@ -116,7 +116,7 @@ def fit(
     Returns:
         The trainer after its last step.
     """
-    plan = make_plan(data, batches, settings.pace.tokens_per_batch, world()[0])
+    plan = make_plan(data, batches, settings.pace.tokens_per_batch, collate.cut, world()[0])
     trainer = kind(
         model=model,
         args=_arguments(folder, plan, settings, done),
