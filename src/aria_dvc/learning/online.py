@@ -22,7 +22,7 @@ import pandas as pd
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_csv, write_json
-from aria_dvc.learning.advantages import advantages
+from aria_dvc.learning.advantages import advantages, shuffled
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import (
@@ -272,6 +272,8 @@ def _training_data(task: OnlineRun, scored: Sequence[LogFrames]) -> list[Paired]
         for log in scored
         for key, value in advantages(log, SCORES, task.params.advantage).items()
     }
+    if task.params.placebo:
+        weights = shuffled(scored, weights, task.seed)
     renderer = Renderer(load_tokenizer(task.base))
     examples = frames_examples(scored, renderer, task.params.max_tokens).items
     sampled = without_unsampled_ends(examples, scored, len(renderer.end_ids()))
@@ -291,9 +293,10 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
     if checkpoint.is_dir():  # of an iteration that was cut short
         shutil.rmtree(checkpoint)
     make_deterministic(task.seed)
+    model = _trainable_policy(task)
     trainer = fit(
         PolicyTrainer,
-        model := _trainable_policy(task),
+        model,
         data,
         _batches(task, iteration, len(data)),
         _collate(task, model),

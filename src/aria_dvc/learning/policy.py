@@ -219,7 +219,9 @@ def train_policy(
     renderer = Renderer(tokenizer)
     examples = frames_examples(frames, renderer, params.max_tokens)
     examples.items = without_unsampled_ends(examples.items, frames, len(renderer.end_ids()))
-    data = with_values(examples.items, policy_weights(frames, params), keep_zero=params.kl > 0)
+    data = with_values(
+        examples.items, policy_weights(frames, params, seed), keep_zero=params.kl > 0
+    )
     task = PolicyRun(params, pace, frames, base, seed, tokenizer, examples, data)
     run = RunFolder(STAGE, task.key(), cache)
     with training_errors(STAGE):
