@@ -27,8 +27,9 @@ from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
     Progress,
-    final_loss,
     fit,
+    fit_figures,
+    history,
     make_deterministic,
     write_history,
 )
@@ -68,7 +69,8 @@ def materialise(
         dialogues: `dialogues(game, n, seed)` gives n finished scripted matches.
 
     Returns:
-        The metrics: parameters, and with a warm start dialogues, tokens, steps, final_loss.
+        The metrics: parameters, and with a warm start dialogues, tokens, steps, final_loss,
+        gradient_norm (mean), entropy_per_action (at the last step, in nats).
 
     Raises:
         AriaError: the source cannot be loaded, or the warm start fails.
@@ -174,8 +176,8 @@ def warm_start(
             "parameters": model.num_parameters(),
             "dialogues": len(data),
             "tokens": sum(len(example) for example in examples) * settings.epochs,
-            "steps": trainer.state.global_step,
-            "final_loss": final_loss(trainer),
+            **fit_figures(trainer),
+            **_entropy(trainer),
         }
         with run.writing() as folder:
             write_history(trainer, folder)
@@ -206,6 +208,11 @@ def _imitate(
         progress=progress,
         resume=run.last_checkpoint(),
     )
+
+
+def _entropy(trainer: MicroBatchTrainer) -> dict[str, float]:
+    """How undecided the model is at the last step: entropy_per_action, in nats."""
+    return {"entropy_per_action": float(history(trainer.state)["entropy_per_action"].iloc[-1])}
 
 
 def freeze_all_but(model: Any, layers: int | None) -> None:

@@ -157,6 +157,16 @@ def kl_to(reference: torch.Tensor, logits: torch.Tensor, inputs: Tensors) -> tor
     return per_row[inputs["at"]].sum() / inputs["count"]
 
 
+def entropy_of(logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:
+    """Entropy of the policy at the trained tokens, in nats, divided by the actions.
+
+    Args:
+        logits: (U, V); at temperature 1.
+    """
+    log = logits.log_softmax(-1)
+    return -(log.exp() * log).sum(-1)[inputs["at"]].sum() / inputs["count"]
+
+
 ReferenceLogits = Callable[[Any, Tensors], torch.Tensor]
 
 

@@ -39,8 +39,8 @@ from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
     Progress,
-    final_loss,
     fit,
+    fit_figures,
     make_deterministic,
     save,
     write_history,
@@ -264,9 +264,7 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
         bfloat16=uses_bfloat16(task.pace.precision),
     )
     metrics = fit_metrics(_values(task.held), predicted, task.scale.mean)
-    metrics |= {
-        "steps": trainer.state.global_step,
-        "final_loss": final_loss(trainer),
+    metrics |= fit_figures(trainer) | {
         "train_actions": len(_values(task.train)),
         "held_out_actions": len(predicted),
     }
