@@ -11,6 +11,7 @@ from aria_dvc.chat import Renderer
 from aria_dvc.learning.batches import MicroBatches, global_batches, make_plan
 from aria_dvc.learning.examples import Example, frames_examples
 from aria_dvc.learning.objective import policy_collate
+from aria_dvc.learning.packing import cut_padded
 
 sizes = st.lists(st.integers(0, 60), min_size=1, max_size=25)
 
@@ -34,7 +35,7 @@ def test_every_sequence_once_an_epoch_within_the_token_budget(
 ):
     data = paired(lengths)
     batches = global_batches(len(data), batch_size, 2, seed)
-    plan = make_plan(data, batches, budget, processes)
+    plan = make_plan(data, batches, budget, cut_padded, processes)
     assert len(plan.micro) == plan.steps * plan.accumulation * processes
     per_step = plan.accumulation * processes
     for step, batch in enumerate(batches):
@@ -60,8 +61,8 @@ def test_an_empty_micro_batch_has_no_trained_token():
     renderer = Renderer(tiny_tokenizer())
     examples = frames_examples([made_up_game(episodes=1)], renderer, 512).items
     data = [(e, np.ones(len(e.keys), np.float32)) for e in examples]
-    plan = make_plan(data, [np.array([0])], 10, processes=3)
+    plan = make_plan(data, [np.array([0])], 10, cut_padded, processes=3)
     micro = MicroBatches(data, plan, policy_collate(0))
-    trained = [int(micro[i]["select"].sum()) for i in range(len(micro))]
+    trained = [len(micro[i]["targets"]) for i in range(len(micro))]
     assert trained[1:] == [0, 0]
     assert trained[0] == int((examples[0].action >= 0).sum())

@@ -25,6 +25,7 @@ from aria_dvc.learning import trainer as trainer_module
 from aria_dvc.learning.batches import make_plan
 from aria_dvc.learning.examples import frames_examples
 from aria_dvc.learning.objective import policy_collate, selected_logits, weighted_nll
+from aria_dvc.learning.packing import cut_padded
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.trainer import FitSettings
 from aria_dvc.models.lora import add_lora
@@ -172,5 +173,5 @@ def test_several_visible_gpus_without_a_launcher_train_on_one(tmp_path, monkeypa
     monkeypatch.setattr(trainer_module, "TrainingArguments", on_two_gpus)
     settings = FitSettings(1e-3, 0, pace())
     example = frames_examples(GAMES, Renderer(tiny_tokenizer()), 512).items[0]
-    plan = make_plan([(example, np.ones(1))], [[0]], 1024)
+    plan = make_plan([(example, np.ones(1))], [[0]], 1024, cut_padded)
     assert trainer_module._arguments(tmp_path, plan, settings, 0).n_gpu == 1

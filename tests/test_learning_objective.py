@@ -107,14 +107,14 @@ def test_weight_zero_contributes_nothing(data):
 def test_kl_is_zero_at_the_base_and_positive_away_from_it(data):
     model = add_lora(tiny_model(), LORA, "policy")
     inputs = policy_collate(TOKENIZER.pad_token_id, keep_zero=True)(data, 1)
-    start = kl_to(adapter_off(model, inputs), selected_logits(model, inputs), inputs["count"])
+    start = kl_to(adapter_off(model, inputs), selected_logits(model, inputs), inputs)
     assert abs(float(start)) < 1e-4
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "lora_B" in name:
                 parameter.normal_(std=0.5)
     logits = selected_logits(model, inputs)
-    away = kl_to(adapter_off(model, inputs), logits, inputs["count"])
+    away = kl_to(adapter_off(model, inputs), logits, inputs)
     by_torch = torch.nn.functional.kl_div(
         adapter_off(model, inputs).log_softmax(-1),
         logits.log_softmax(-1),

@@ -25,7 +25,7 @@ from aria_dvc.learning.advantages import advantages, policy_weights
 from aria_dvc.learning.batches import global_batches
 from aria_dvc.learning.examples import frames_examples, with_values
 from aria_dvc.learning.gradients import gradient_variances
-from aria_dvc.learning.objective import policy_collate, selected_logits
+from aria_dvc.learning.objective import policy_collate, selected_logits, token_logprobs
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.learning.trainer import FitSettings, fit, losses, make_deterministic
 from aria_dvc.models.loading import load_model, load_tokenizer
@@ -57,8 +57,7 @@ def data(game):
 def logp(model, example):
     inputs = COLLATE([(example, np.ones(len(example.keys), np.float32))], 1)
     with torch.no_grad():
-        lp = selected_logits(model, inputs).log_softmax(-1)
-    return float(lp[torch.arange(len(lp)), inputs["targets"]].sum())
+        return float(token_logprobs(selected_logits(model, inputs), inputs).sum())
 
 
 def test_two_steps_move_every_lora_tensor_and_nothing_else(tmp_path, data):
@@ -209,6 +208,84 @@ def test_centred_subtracts_the_other_episodes_mean_at_the_turn(game):
     assert centred[key] == pytest.approx(raw[key] - others)
 
 
+def in_groups(game, size):
+    """The game's episodes, so many neighbours to a group."""
+    ids = game.episodes["episode_id"].unique().tolist()
+    group = {episode: f"group {number // size}" for number, episode in enumerate(ids)}
+    return replace(
+        game, episodes=game.episodes.assign(group_id=game.episodes["episode_id"].map(group))
+    )
+
+
+def one_shot(rewards, groups):
+    """Episodes of one action each, whose credit is the reward."""
+    game = made_up_game(episodes=len(rewards), turns=1)
+    for name in ("turns", "episodes", "rewards"):
+        table = getattr(game, name)
+        game = replace(game, **{name: table[table["role"] == "alice"].reset_index(drop=True)})
+    credit = np.array(rewards, dtype=float)
+    return replace(
+        game,
+        turns=game.turns.assign(reward=credit),
+        rewards=game.rewards.assign(reward=credit),
+        episodes=game.episodes.assign(group_id=groups),
+    )
+
+
+def test_group_compares_with_the_other_games_of_the_configuration():
+    """Of one action each and in groups of one size: the reward less the others' mean, up to what
+    leaving an episode out of the turn's value adds to its own reward."""
+    rewards = [1.0, 0.0, 0.0, 0.5, 0.7, 0.9]
+    game = one_shot(rewards, ["a", "a", "a", "b", "b", "b"])
+    found = list(advantages(game, "aria", "group").values())
+    others = [0.0, 0.5, 0.5, 0.8, 0.7, 0.6]
+    stretch = len(rewards) / (len(rewards) - 1)
+    expected = [stretch * (own - other) for own, other in zip(rewards, others, strict=True)]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_group_of_one_and_missing_groups_are_centred(game):
+    centred = advantages(game, "discounted", "centred")
+    assert "group_id" not in game.episodes
+    empty = replace(game, episodes=game.episodes.assign(group_id=""))
+    for alone in (game, in_groups(game, 1), empty):
+        assert advantages(alone, "discounted", "group") == pytest.approx(centred)
+    assert advantages(in_groups(game, 4), "discounted", "group") != pytest.approx(centred)
+
+
+def test_group_baseline_does_not_know_the_action(game):
+    """Another reward of one episode changes only its own advantage's sign of the difference."""
+    grouped = in_groups(game, 4)
+    changed = grouped.rewards.copy()
+    mine = changed["episode_id"] == changed["episode_id"].iloc[0]
+    changed.loc[mine, "reward"] += 1.0
+    before = advantages(grouped, "aria", "group")
+    after = advantages(replace(grouped, rewards=changed), "aria", "group")
+    for key, value in before.items():
+        if key[1] == changed["episode_id"].iloc[0]:
+            assert after[key] - value >= 1.0 - 1e-9  # its own baseline did not rise
+        elif key[1] in grouped.episodes["episode_id"].unique()[1:4]:
+            assert after[key] < value
+
+
+def test_placebo_gives_every_advantage_to_another_action_of_the_role(game):
+    plain = policy_weights([game], policy_params(advantage="centred"), 0)
+    placebo = policy_params(advantage="centred", placebo=True)
+    shuffled = policy_weights([game], placebo, 0)
+    assert shuffled == policy_weights([game], placebo, 0)
+    assert shuffled != policy_weights([game], placebo, 1)
+    role = {(game.name, r.episode_id, r.position): r.role for r in game.rewards.itertuples()}
+    assert set(shuffled) == set(plain)
+    for name in ("alice", "bob"):
+        mine, given = (
+            sorted(value for key, value in weights.items() if role[key] == name)
+            for weights in (plain, shuffled)
+        )
+        assert given == mine
+    moved = np.mean([shuffled[key] != plain[key] for key in plain])
+    assert moved > 0.5
+
+
 def test_normalised_has_mean_0_and_deviation_1_per_role(game):
     values = advantages(game, "aria", "normalised")
     role = {(game.name, r.episode_id, r.position): r.role for r in game.rewards.itertuples()}
@@ -227,12 +304,12 @@ def test_normalised_takes_rounding_for_no_spread(game):
 
 
 def test_behaviour_cloning_imitates_winners_only(game, caplog):
-    weights = policy_weights([game], policy_params(method="behaviour_cloning"))
+    weights = policy_weights([game], policy_params(method="behaviour_cloning"), 0)
     won = game.turns[game.turns.reward > 0.5]
     assert set(weights) == {(r.game, r.episode_id, r.position) for r in won.itertuples()}
     assert set(weights.values()) == {1.0}
     lost = replace(game, turns=game.turns.assign(reward=0.0))
-    assert policy_weights([lost], policy_params(method="behaviour_cloning")) == {}
+    assert policy_weights([lost], policy_params(method="behaviour_cloning"), 0) == {}
     (warning,) = caplog.messages
     assert "no success to imitate in bargaining" in warning
     assert "\n" not in warning
@@ -243,7 +320,7 @@ def test_cloned_success_is_the_larger_share_of_money(game, trained):
     shares = game.turns["role"].map({"alice": 0.45, "bob": 0.3})
     only = game.rewards[game.rewards["role"] == trained]
     paid = replace(game, turns=game.turns.assign(reward=shares), rewards=only)
-    weights = policy_weights([paid], policy_params(method="behaviour_cloning"))
+    weights = policy_weights([paid], policy_params(method="behaviour_cloning"), 0)
     assert len(weights) == (len(only) if trained == "alice" else 0)
 
 

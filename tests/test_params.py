@@ -103,6 +103,11 @@ def set_at(raw, path, value):
         ("variants.aria", {"epoch": 1}, "variants.aria.epoch: unknown key (did you mean epochs?)"),
         ("variants.aria", {"lora": {"rank": 0}}, "variants.aria.lora.rank: input should be"),
         ("variants.aria", {"method": "none"}, "method none is vanilla's alone"),
+        (
+            "variants.other",
+            {"method": "behaviour_cloning", "placebo": True},
+            "variants.other.placebo: behaviour_cloning has no advantages to give",
+        ),
         ("variants.my-arm", {}, "variants: 'my-arm' is no name"),
         ("variants.aria", {"credit": "terminal"}, "variants.aria: it trains on terminal: give it"),
         (

@@ -215,6 +215,11 @@ class Params(Block):
                 f"variants.{name}.credit: {policy.credit} is neither aggregate.method nor among "
                 f"aggregate.further (known: {', '.join(known)})"
             )
+        elif policy.placebo and policy.method != "reinforce":
+            yield (
+                f"variants.{name}.placebo: {policy.method} has no advantages to give to other "
+                "actions: use method reinforce"
+            )
         elif name in NAMED_AFTER and name != trained_on:
             yield f"variants.{name}: it trains on {trained_on}: give it another name"
 

@@ -310,8 +310,14 @@ class PolicyParams(Block):
         description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
         "terminal (no decay either)"
     )
-    advantage: Literal["return", "centred", "normalised"] = Field(
-        description="return (the paper's), centred (minus the state's value) or normalised"
+    advantage: Literal["return", "centred", "group", "normalised"] = Field(
+        description="return (the paper's), centred (minus the state's value), group (minus also "
+        "what other games of the same configuration brought) or normalised"
+    )
+    placebo: bool = Field(
+        False,
+        description="true gives every advantage to another action of the same role, by seed: a "
+        "control that can teach nothing",
     )
     kl: float = Field(ge=0, description="weight of the KL divergence to the base model; 0 = none")
     learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")

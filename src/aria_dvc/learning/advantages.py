@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.learning.examples import Key, LogFrames
+from aria_dvc.seeds import derived_seed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,15 +22,38 @@ CLONED_ABOVE = 0.5  # a success of a role that acts alone
 EQUAL = 1e-9  # a spread below this share of the largest value is rounding
 
 
-def policy_weights(frames: Sequence[LogFrames], params: PolicyParams) -> dict[Key, float]:
-    """The weight of every action for `params.method`, `.credit` and `.advantage`."""
+def policy_weights(
+    frames: Sequence[LogFrames], params: PolicyParams, seed: int
+) -> dict[Key, float]:
+    """The weight of every action for `params.method`, `.credit`, `.advantage` and `.placebo`."""
     if params.method == "behaviour_cloning":
         return cloning_weights(frames)
-    return {
+    weights = {
         key: value
         for log in frames
         for key, value in advantages(log, params.credit, params.advantage).items()
     }
+    return shuffled(frames, weights, seed) if params.placebo else weights
+
+
+def shuffled(
+    frames: Sequence[LogFrames], weights: Mapping[Key, float], seed: int
+) -> dict[Key, float]:
+    """The same weights on other actions of the same log and role, drawn by seed.
+
+    A placebo: it takes steps of the same size from the same games and can teach nothing.
+    """
+    groups: dict[tuple[str, str], list[Key]] = {}
+    for log in frames:
+        for row in log.rewards.itertuples(index=False):
+            key = (log.name, str(row.episode_id), int(row.position))
+            if key in weights:
+                groups.setdefault((log.name, str(row.role)), []).append(key)
+    given: dict[Key, float] = {}
+    for name, keys in groups.items():
+        order = np.random.default_rng(derived_seed(seed, "placebo", *name)).permutation(len(keys))
+        given |= {key: weights[keys[place]] for key, place in zip(keys, order, strict=True)}
+    return given
 
 
 def cloning_weights(frames: Sequence[LogFrames]) -> dict[Key, float]:
@@ -68,14 +92,18 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
         credit: "discounted" (gamma^(T-t) R), "terminal" (R), or anything else for the column
             `reward` of the rewards table.
         advantage: "return" takes the credit itself; "centred" subtracts the value of the state
-            (see `state_values`); "normalised" subtracts the mean and divides by the standard
-            deviation over all actions of the same role.
+            (see `state_values`); "group" subtracts besides what the episode's configuration is
+            worth (see `group_effects`); "normalised" subtracts the mean and divides by the
+            standard deviation over all actions of the same role.
     """
     table = actions(log)
     column = {"discounted": "return", "terminal": "final"}.get(credit, "reward")
     values = table[column].to_numpy(dtype=np.float64)
     if advantage == "centred":
         values = values - state_values(table, values)
+    elif advantage == "group":
+        values = values - state_values(table, values)
+        values = values - group_effects(table, values)
     elif advantage == "normalised":
         values = _normalised(table, values)
     keys = zip(table["episode_id"], table["position"], strict=True)
@@ -86,7 +114,9 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
 
 
 def actions(log: LogFrames) -> pd.DataFrame:
-    """The rewards table with the role's undiscounted final reward as `final`.
+    """The rewards table with the role's undiscounted final reward as `final`, and its `group_id`.
+
+    An episode of which no group is known is a group of its own.
 
     Raises:
         AriaError: rewards and turns do not belong together.
@@ -94,12 +124,45 @@ def actions(log: LogFrames) -> pd.DataFrame:
     finals = log.turns.loc[log.turns["is_action"], ["episode_id", "position", "reward"]]
     finals = finals.rename(columns={"reward": "final"})
     table = log.rewards.merge(finals, on=["episode_id", "position"], how="left")
+    table["group_id"] = table["episode_id"].map(_groups(log.episodes))
     if table["final"].isna().any():
         raise AriaError(
             f"rewards of {log.name} name actions that its turns do not have: "
             "run the aggregate stage again"
         )
     return table
+
+
+def _groups(episodes: pd.DataFrame) -> dict[str, str]:
+    """episode_id -> its group: the episodes that share one configuration."""
+    column = "group_id" if "group_id" in episodes else "episode_id"
+    named = episodes[["episode_id", column]].set_axis(["episode", "group"], axis=1)
+    named["group"] = named["group"].where(named["group"].fillna("") != "", named["episode"])
+    return dict(zip(named["episode"], named["group"], strict=True))
+
+
+def group_effects(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:
+    """What a configuration is worth to a role beyond the value of the turn.
+
+    The mean over the *other* episodes of the same group of their mean value per action of the
+    same role. It does not depend on the action. A group of one has none: 0.
+
+    Args:
+        table: with `group_id`.
+        values: (n,) centred by `state_values`.
+
+    Returns:
+        (n,) float64, rows in the order of `table`.
+    """
+    rows = table[["group_id", "role", "episode_id"]].assign(value=values)
+    names = ["group_id", "role", "episode_id"]
+    episodes = rows.groupby(names, as_index=False)["value"].mean()
+    of_group = episodes.groupby(["group_id", "role"])["value"]
+    count, total = of_group.transform("count"), of_group.transform("sum")
+    episodes["effect"] = (total - episodes["value"]) / (count - 1).clip(lower=1)
+    episodes.loc[count == 1, "effect"] = 0.0
+    merged: pd.DataFrame = rows.merge(episodes.drop(columns="value"), on=names, how="left")
+    return merged["effect"].to_numpy(dtype=np.float64)
 
 
 def state_values(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:

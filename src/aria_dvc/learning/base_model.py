@@ -27,8 +27,9 @@ from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
     Progress,
-    final_loss,
     fit,
+    fit_figures,
+    history,
     make_deterministic,
     write_history,
 )
@@ -68,7 +69,8 @@ def materialise(
         dialogues: `dialogues(game, n, seed)` gives n finished scripted matches.
 
     Returns:
-        The metrics: parameters, and with a warm start dialogues, tokens, steps, final_loss.
+        The metrics: parameters, and with a warm start dialogues, tokens, steps, final_loss,
+        gradient_norm (mean), entropy_per_action (at the last step, in nats).
 
     Raises:
         AriaError: the source cannot be loaded, or the warm start fails.
@@ -178,8 +180,8 @@ def warm_start(
             "parameters": model.num_parameters(),
             "dialogues": len(data),
             "tokens": sum(len(example) for example in examples) * settings.epochs,
-            "steps": trainer.state.global_step,
-            "final_loss": final_loss(trainer),
+            **fit_figures(trainer),
+            **_entropy(trainer),
         }
         with run.writing() as folder:
             write_history(trainer, folder)
@@ -204,12 +206,17 @@ def _imitate(
         model,
         data,
         global_batches(len(data), settings.batch_size, settings.epochs, seed),
-        policy_collate(tokenizer.pad_token_id),
+        policy_collate(tokenizer.pad_token_id, model=model),
         run.path,
         FitSettings(learning_rate=settings.learning_rate, seed=seed, pace=pace, schedule="linear"),
         progress=progress,
         resume=run.last_checkpoint(),
     )
+
+
+def _entropy(trainer: MicroBatchTrainer) -> dict[str, float]:
+    """How undecided the model is at the last step: entropy_per_action, in nats."""
+    return {"entropy_per_action": float(history(trainer.state)["entropy_per_action"].iloc[-1])}
 
 
 def freeze_all_but(model: Any, layers: int | None) -> None:

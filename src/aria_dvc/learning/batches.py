@@ -1,28 +1,24 @@
 """The whole training run as a list of micro-batches, fixed before the first step.
 
-A global batch is a set of sequences drawn by seed and epoch. It is sorted by length and cut into
-`processes x accumulation` micro-batches of at most `tokens_per_batch` padded tokens. How it is
-cut changes nothing in the sum, since every micro-batch carries the number of actions of its
-*global* batch, by which losses are divided: 8 x 1 and 2 x 4 take the same steps. Padding sorted
-sequences beats packing them end to end here: packed attention is computed over the whole block
-and mostly masked away.
+A global batch is a set of sequences drawn by seed and epoch. It is cut into
+`processes x accumulation` micro-batches of at most `tokens_per_batch` computed tokens (see
+packing.py). How it is cut changes nothing in the sum, since every micro-batch carries the number
+of actions of its *global* batch, by which losses are divided: 8 x 1 and 2 x 4 take the same steps.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from aria_dvc.learning.examples import Example
 
-if TYPE_CHECKING:
-    import torch
-
 Paired = tuple[Example, np.ndarray]  # an example and its actions' values, (A,) float32
+Cut = Callable[[Sequence[Example], int], list[list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,36 +69,27 @@ def make_plan(
     data: Sequence[Paired],
     batches: Sequence[Sequence[int] | np.ndarray],
     tokens_per_batch: int,
+    cut: Cut,
     processes: int = 1,
 ) -> Plan:
     """Cut global batches into micro-batches; every step gets the same number per process.
 
     Sequences without a token are in no micro-batch, but their actions count in their global batch.
+
+    Args:
+        cut: the collator's (see `Collate.cut`).
     """
-    lengths = np.array([len(example) for example, _ in data])
-    cuts = [
-        cut_by_tokens([i for i in batch if lengths[i]], lengths, tokens_per_batch)
-        for batch in batches
-    ]
+    cuts = []
+    for batch in batches:
+        live = [int(i) for i in batch if len(data[i][0])]
+        groups = cut([data[i][0] for i in live], tokens_per_batch)
+        cuts.append([[live[place] for place in group] for group in groups])
     accumulation = max(1, *(math.ceil(len(groups) / processes) for groups in cuts))
     micro: list[list[int]] = []
     for groups in cuts:
         micro += _spread(groups, accumulation * processes)
     actions = [sum(int(np.isfinite(data[i][1]).sum()) for i in batch) for batch in batches]
     return Plan(micro, actions, accumulation, processes)
-
-
-def cut_by_tokens(
-    batch: Sequence[int] | np.ndarray, lengths: np.ndarray, budget: int
-) -> list[list[int]]:
-    """Sequences from longest to shortest, filled up to `budget` padded tokens (one at least)."""
-    groups: list[list[int]] = []
-    for index in sorted((int(i) for i in batch), key=lambda i: (-lengths[i], i)):
-        if groups and (len(groups[-1]) + 1) * lengths[groups[-1][0]] <= budget:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    return groups
 
 
 def _spread(groups: list[list[int]], count: int) -> list[list[int]]:
@@ -119,7 +106,16 @@ def _spread(groups: list[list[int]], count: int) -> list[list[int]]:
     return groups
 
 
-Collate = Callable[[Sequence[Paired], int], dict[str, Any]]
+class Collate(Protocol):
+    """Turns the members of a micro-batch into the model's tensors."""
+
+    def __call__(self, members: Sequence[Paired], count: int) -> dict[str, Any]:
+        """Args:
+        count: actions in the global batch.
+        """
+
+    def cut(self, sequences: Sequence[Example], budget: int) -> list[list[int]]:
+        """Places of the sequences of each micro-batch, of at most `budget` computed tokens."""
 
 
 class MicroBatches:
@@ -141,30 +137,5 @@ class MicroBatches:
 def _silent(data: Sequence[Paired]) -> Paired:
     """The shortest sequence without any action: keeps an idle process in step."""
     example, values = min((pair for pair in data if len(pair[0])), key=lambda pair: len(pair[0]))
-    silent = Example(
-        example.log,
-        example.episode_id,
-        example.role,
-        example.input_ids,
-        np.full_like(example.action, -1),
-        (),
-    )
+    silent = replace(example, action=np.full_like(example.action, -1), keys=())
     return silent, values[:0]
-
-
-def pad(examples: Sequence[Example], pad_id: int) -> tuple[dict[str, torch.Tensor], np.ndarray]:
-    """Model inputs (B, L), padded on the right: input_ids, attention_mask, position_ids (all
-    int64); and the action index of every token, (B, L) int32 with -1 for padding."""
-    import torch
-
-    length = max(len(example) for example in examples)
-    ids = np.full((len(examples), length), pad_id, dtype=np.int64)
-    action = np.full((len(examples), length), -1, dtype=np.int32)
-    mask = np.zeros((len(examples), length), dtype=np.int64)
-    for row, example in enumerate(examples):
-        ids[row, : len(example)] = example.input_ids
-        action[row, : len(example)] = example.action
-        mask[row, : len(example)] = 1
-    positions = np.maximum(mask.cumsum(axis=1) - 1, 0)
-    inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
-    return {name: torch.from_numpy(array) for name, array in inputs.items()}, action

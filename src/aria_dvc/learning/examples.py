@@ -9,10 +9,11 @@ come from the renderer that the players sample with, segment by segment.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from aria_dvc.chat import Line, Message, Renderer, view
 from aria_dvc.errors import AriaError
@@ -24,6 +25,16 @@ NO_ACTION = -1
 Key = tuple[str, str, int]  # (log, episode_id, position): one action
 
 
+class SampledAt(NamedTuple):
+    """How an action's tokens were drawn: softmax(logits / temperature), cut to its nucleus."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+
+PLAIN = SampledAt()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
     """One role's dialogue, or a window of it.
@@ -32,6 +43,7 @@ class Example:
     action: (L,) int32, the index into `keys` of the action that a token belongs to, end-of-turn
         token included; -1 for everything else and for actions that another window trains.
     keys: (A,) the actions, in the order of the dialogue.
+    sampled: how the actions were sampled.
     """
 
     log: str
@@ -40,6 +52,7 @@ class Example:
     input_ids: np.ndarray
     action: np.ndarray
     keys: tuple[Key, ...]
+    sampled: SampledAt = PLAIN
 
     def __len__(self) -> int:
         return len(self.input_ids)
@@ -80,6 +93,7 @@ class Dialogue:
     role: str
     messages: list[Message]
     positions: list[int] = field(default_factory=list)
+    sampled: SampledAt = PLAIN
 
 
 def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]:
@@ -87,13 +101,16 @@ def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]
 
     Args:
         turns: rows in dialogue order (see records/tables.py).
-        episodes: system prompt per (episode_id, role); a missing one counts as empty.
+        episodes: system prompt per (episode_id, role), a missing one counts as empty; and `info`,
+            which says how a role's utterances were sampled.
     """
     prompts = {
         (row.episode_id, row.role): row.system_prompt or ""
         for row in episodes[["episode_id", "role", "system_prompt"]].itertuples(index=False)
     }
+    infos = dict(zip(episodes["episode_id"], episodes["info"], strict=True))
     for episode_id, rows in turns.groupby("episode_id", sort=False):
+        sampled = sampling_of(infos.get(episode_id, "{}"))
         lines: list[Line] = list(zip(rows["role"], rows["text"], strict=True))
         position = rows["position"].tolist()
         for role in dict.fromkeys(rows.loc[rows["is_action"], "role"]):
@@ -104,7 +121,29 @@ def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]
                 role=str(role),
                 messages=messages,
                 positions=[position[place] for place in _last_lines(lines, role)],
+                sampled=sampled.get(role, PLAIN),
             )
+
+
+def sampling_of(info: str) -> dict[str, SampledAt]:
+    """role -> how its utterances were sampled, from the JSON that is recorded of an episode.
+
+    A role is missing that no language model of ours played, or whose model was greedy: nothing
+    was drawn then, and training scores the plain distribution. A log of the user's own may have
+    anything under this name.
+    """
+    recorded = orjson.loads(info).get("sampling")
+    found = recorded if isinstance(recorded, dict) else {}
+    return {
+        role: SampledAt(float(how.get("temperature", 1.0)), float(how.get("top_p", 1.0)))
+        for role, how in found.items()
+        if isinstance(how, dict) and _is_sampling(how)
+    }
+
+
+def _is_sampling(how: dict[str, Any]) -> bool:
+    values = [how.get("temperature", 1.0), how.get("top_p", 1.0)]
+    return all(isinstance(value, int | float) and value > 0 for value in values) and values[1] <= 1
 
 
 def _last_lines(lines: Sequence[Line], role: str) -> list[int]:
@@ -197,7 +236,15 @@ def _example(
     end = int(np.flatnonzero(action == last)[-1]) + 1
     kept = np.where(action[:end] >= first, action[:end] - first, NO_ACTION).astype(np.int32)
     keys = [(dialogue.log, dialogue.episode_id, p) for p in dialogue.positions[first : last + 1]]
-    return Example(dialogue.log, dialogue.episode_id, dialogue.role, ids[:end], kept, tuple(keys))
+    return Example(
+        dialogue.log,
+        dialogue.episode_id,
+        dialogue.role,
+        ids[:end],
+        kept,
+        tuple(keys),
+        dialogue.sampled,
+    )
 
 
 def with_values(
@@ -224,13 +271,11 @@ def with_values(
 def _until(example: Example, last: int, end: int) -> Example:
     """`example` with its first `end` actions, without the tokens after its action `last`."""
     tokens = int(np.flatnonzero(example.action == last)[-1]) + 1 if last >= 0 else 0
-    return Example(
-        example.log,
-        example.episode_id,
-        example.role,
-        example.input_ids[:tokens],
-        example.action[:tokens],
-        example.keys[:end],
+    return replace(
+        example,
+        input_ids=example.input_ids[:tokens],
+        action=example.action[:tokens],
+        keys=example.keys[:end],
     )
 
 
@@ -260,7 +305,8 @@ def digest(paired: Sequence[tuple[Example, np.ndarray]]) -> Any:
 
     state = hashlib.sha256()
     for example, values in paired:
-        state.update(repr((example.log, example.episode_id, example.role)).encode())
+        named = (example.log, example.episode_id, example.role, tuple(example.sampled))
+        state.update(repr(named).encode())
         for array in (example.input_ids, example.action, values):
             state.update(np.ascontiguousarray(array).tobytes())
     return state

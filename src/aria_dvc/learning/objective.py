@@ -9,55 +9,93 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from aria_dvc.learning.batches import Collate, Paired, pad
+from aria_dvc.learning.batches import Paired
+from aria_dvc.learning.examples import PLAIN, Example, SampledAt
+from aria_dvc.learning.packing import Laying, takes_trees
+from aria_dvc.models.nucleus import nucleus_floor
 
 Tensors = dict[str, torch.Tensor]
+# Where the logits of a trained token are, and how it was drawn from them.
+_DRAWN = np.dtype([("place", np.int64), ("temperature", np.float32), ("top_p", np.float32)])
 
 
-def policy_collate(pad_id: int, keep_zero: bool = False) -> Collate:
+@dataclass(frozen=True)
+class PolicyCollate(Laying):
     """The collator of (example, weights of its actions).
 
-    Every micro-batch has, for B sequences of at most L tokens with N trained tokens: input_ids,
-    attention_mask, position_ids (B, L) int64; select (B, L) bool, true where the *next* token is
-    trained; targets (N,) int64 and weights (N,) float32 in the order of `select`; count, the
-    actions of the global batch.
+    Every micro-batch has, for U places whose next tokens are trained and N trained tokens:
+    input_ids, attention_mask and position_ids (see `Layout`); rows (U,) int64, the places; at
+    (N,) int64, which of them predicts a trained token; targets (N,) int64; weights (N,) float32;
+    temperature and top_p (U,) float32, unless all are 1; count, the actions of the global batch.
 
-    Args:
-        keep_zero: train tokens of weight 0 too (a KL term needs them).
+    keep_zero: train tokens of weight 0 too (a KL term needs them).
     """
 
-    def collate(members: Sequence[Paired], count: int) -> Tensors:
-        inputs, action = pad([example for example, _ in members], pad_id)
-        weights = np.full(action.shape, np.nan, dtype=np.float32)
-        for row, (_, values) in enumerate(members):
-            on = action[row] >= 0
-            weights[row, on] = values[action[row, on]]
-        live = ~np.isnan(weights) & (keep_zero | (weights != 0.0))
-        select = np.zeros_like(live)
-        select[:, :-1] = live[:, 1:]
-        inputs["select"] = torch.from_numpy(select)
-        inputs["targets"] = inputs["input_ids"][torch.from_numpy(live)]
-        inputs["weights"] = torch.from_numpy(weights[live])
-        inputs["count"] = torch.tensor(float(count))
+    keep_zero: bool = False
+
+    def __call__(self, members: Sequence[Paired], count: int) -> Tensors:
+        sequences = [example for example, _ in members]
+        layout = self.lay_out(sequences)
+        parts = [
+            self._trained(example, values, places)
+            for (example, values), places in zip(members, layout.places, strict=True)
+        ]
+        drawn, targets, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        rows, at = np.unique(drawn, return_inverse=True)
+        inputs = {
+            **layout.inputs,
+            "rows": torch.from_numpy(rows["place"].copy()),
+            "at": torch.from_numpy(at.reshape(-1)),
+            "targets": torch.from_numpy(targets),
+            "weights": torch.from_numpy(weights),
+            "count": torch.tensor(float(count)),
+        }
+        if any(example.sampled != PLAIN for example in sequences):
+            for name in SampledAt._fields:
+                inputs[name] = torch.from_numpy(rows[name].copy())
         return inputs
 
-    return collate
+    def _trained(
+        self, example: Example, values: np.ndarray, places: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) _DRAWN, token ids and weights of the example's trained tokens."""
+        tokens = np.flatnonzero(example.action >= 0)
+        weights = values[example.action[tokens]].astype(np.float32)
+        live = ~np.isnan(weights) & (self.keep_zero | (weights != 0.0))
+        tokens = tokens[live]
+        drawn = np.empty(len(tokens), dtype=_DRAWN)
+        drawn["place"] = places[tokens - 1]
+        drawn["temperature"], drawn["top_p"] = example.sampled
+        return drawn, example.input_ids[tokens], weights[live]
+
+
+def policy_collate(pad_id: int, keep_zero: bool = False, *, model: Any = None) -> PolicyCollate:
+    """The collator for `model`: as prefix trees if its attention can take them.
+
+    Args:
+        model: None stands for one that cannot.
+    """
+    packed = model is not None and takes_trees(model)
+    return PolicyCollate(pad_id, packed, keep_zero)
 
 
 @contextmanager
-def only_at(head: torch.nn.Module, select: torch.Tensor) -> Iterator[None]:
-    """Make the output head see only the selected positions: (B, L, H) becomes (N, H).
+def only_at(head: torch.nn.Module, rows: torch.Tensor) -> Iterator[None]:
+    """Make the output head see only the places in `rows`: (B, L, H) becomes (U, H).
 
     A hook on the head works inside any wrapper (DDP, FSDP, DeepSpeed, LoRA), and the other
     positions' logits, most of the memory of a step, are never computed.
     """
-    handle = head.register_forward_pre_hook(lambda module, args: (args[0][select], *args[1:]))
+    handle = head.register_forward_pre_hook(lambda module, args: (_flat(args[0])[rows], *args[1:]))
     try:
         yield
     finally:
         handle.remove()
+
+
+def _flat(hidden: torch.Tensor) -> torch.Tensor:
+    return hidden.flatten(0, -2)
 
 
 def output_head(model: Any) -> torch.nn.Module:
@@ -68,8 +106,8 @@ def output_head(model: Any) -> torch.nn.Module:
 
 
 def selected_logits(model: Any, inputs: Tensors) -> torch.Tensor:
-    """Logits (N, V) float32 that predict the trained tokens."""
-    with only_at(output_head(model), inputs["select"]):
+    """Logits (U, V) float32 from which the trained tokens were drawn."""
+    with only_at(output_head(model), inputs["rows"]):
         output = model(
             input_ids=inputs["input_ids"],
             attention_mask=inputs["attention_mask"],
@@ -80,19 +118,53 @@ def selected_logits(model: Any, inputs: Tensors) -> torch.Tensor:
 
 
 def weighted_nll(logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:
-    """-sum of A * log pi over the trained tokens, divided by the global batch's actions."""
-    nll = nn.functional.cross_entropy(logits, inputs["targets"], reduction="none")
-    return (inputs["weights"] * nll).sum() / inputs["count"]
+    """-sum of A * log pi over the trained tokens, divided by the global batch's actions.
+
+    Args:
+        logits: (U, V).
+    """
+    return -(inputs["weights"] * token_logprobs(logits, inputs)).sum() / inputs["count"]
 
 
-def kl_to(reference: torch.Tensor, logits: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+def token_logprobs(logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:
+    """log pi (N,) of the trained tokens under the distribution that they were drawn from.
+
+    That is softmax(logits / temperature), cut to the nucleus of the *current* logits and
+    renormalised; a token that has left the nucleus since it was drawn counts as inside.
+
+    Args:
+        logits: (U, V) float32.
+    """
+    at, targets = inputs["at"], inputs["targets"]
+    if "top_p" not in inputs:
+        return logits[at, targets] - logits.logsumexp(dim=-1)[at]
+    logits = logits / inputs["temperature"][:, None]
+    floor = nucleus_floor(logits.detach(), inputs["top_p"])
+    inside = logits.masked_fill(logits.detach() < floor[:, None], float("-inf"))
+    total, picked = inside.logsumexp(dim=-1)[at], logits[at, targets]
+    outside = picked < floor[at]
+    return picked - torch.where(outside, torch.logaddexp(total, picked), total)
+
+
+def kl_to(reference: torch.Tensor, logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:
     """KL(policy || reference) summed over the trained tokens, divided by the actions.
 
     Args:
-        reference, logits: (N, V); exact over the vocabulary, no sampling.
+        reference, logits: (U, V); exact over the vocabulary at temperature 1, no sampling.
     """
     policy_log, reference_log = logits.log_softmax(-1), reference.log_softmax(-1)
-    return (policy_log.exp() * (policy_log - reference_log)).sum() / count
+    per_row = (policy_log.exp() * (policy_log - reference_log)).sum(-1)
+    return per_row[inputs["at"]].sum() / inputs["count"]
+
+
+def entropy_of(logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:
+    """Entropy of the policy at the trained tokens, in nats, divided by the actions.
+
+    Args:
+        logits: (U, V); at temperature 1.
+    """
+    log = logits.log_softmax(-1)
+    return -(log.exp() * log).sum(-1)[inputs["at"]].sum() / inputs["count"]
 
 
 ReferenceLogits = Callable[[Any, Tensors], torch.Tensor]
@@ -106,7 +178,7 @@ class KlPenalty:
     reference: ReferenceLogits
 
     def __call__(self, model: Any, inputs: Tensors, logits: torch.Tensor) -> torch.Tensor:
-        return self.weight * kl_to(self.reference(model, inputs), logits, inputs["count"])
+        return self.weight * kl_to(self.reference(model, inputs), logits, inputs)
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ import pandas as pd
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_csv, write_json
-from aria_dvc.learning.advantages import advantages
+from aria_dvc.learning.advantages import advantages, shuffled
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
 from aria_dvc.learning.examples import (
@@ -272,6 +272,8 @@ def _training_data(task: OnlineRun, scored: Sequence[LogFrames]) -> list[Paired]
         for log in scored
         for key, value in advantages(log, SCORES, task.params.advantage).items()
     }
+    if task.params.placebo:
+        weights = shuffled(scored, weights, task.seed)
     renderer = Renderer(load_tokenizer(task.base))
     examples = frames_examples(scored, renderer, task.params.max_tokens).items
     sampled = without_unsampled_ends(examples, scored, len(renderer.end_ids()))
@@ -291,12 +293,13 @@ def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple
     if checkpoint.is_dir():  # of an iteration that was cut short
         shutil.rmtree(checkpoint)
     make_deterministic(task.seed)
+    model = _trainable_policy(task)
     trainer = fit(
         PolicyTrainer,
-        _trainable_policy(task),
+        model,
         data,
         _batches(task, iteration, len(data)),
-        _collate(task),
+        _collate(task, model),
         task.run.path,
         FitSettings(
             learning_rate=online.learning_rate,
@@ -318,9 +321,9 @@ def _batches(task: OnlineRun, iteration: int, count: int) -> list[np.ndarray]:
     return global_batches(count, online.batch_size, online.updates / per_pass, seed)
 
 
-def _collate(task: OnlineRun) -> Any:
+def _collate(task: OnlineRun, model: Any) -> Any:
     tokenizer = load_tokenizer(task.base)
-    return policy_collate(tokenizer.pad_token_id, keep_zero=task.params.kl > 0)
+    return policy_collate(tokenizer.pad_token_id, task.params.kl > 0, model=model)
 
 
 def _trainable_policy(task: OnlineRun) -> Any:

@@ -30,9 +30,12 @@ from aria_dvc.learning.examples import (
     with_values,
 )
 from aria_dvc.learning.gradients import gradient_variances
+from aria_dvc.learning.movement import kl_moved
 from aria_dvc.learning.objective import (
     KlPenalty,
+    ReferenceLogits,
     adapter_off,
+    entropy_of,
     frozen_copy,
     policy_collate,
     selected_logits,
@@ -43,8 +46,8 @@ from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
     Progress,
-    final_loss,
     fit,
+    fit_figures,
     make_deterministic,
     save,
     write_history,
@@ -73,6 +76,7 @@ class PolicyTrainer(MicroBatchTrainer):
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         logits = selected_logits(model, inputs)
         loss = weighted_nll(logits, inputs)
+        self.note("entropy_per_action", entropy_of(logits.detach(), inputs))
         return loss + self.penalty(model, inputs, logits) if self.penalty else loss
 
 
@@ -109,11 +113,11 @@ class PolicyRun:
         return add_lora(model, self.params.lora, STAGE)
 
     def penalty(self) -> KlPenalty | None:
-        if self.params.kl == 0:
-            return None
-        whole = self.params.lora is None
-        reference = frozen_copy(load_model(self.base)) if whole else adapter_off
-        return KlPenalty(self.params.kl, reference)
+        return KlPenalty(self.params.kl, self._reference()) if self.params.kl else None
+
+    def _reference(self) -> ReferenceLogits:
+        """The base model's logits."""
+        return frozen_copy(load_model(self.base)) if self.params.lora is None else adapter_off
 
     def fit(self, model: Any, run: RunFolder, progress: Progress | None) -> MicroBatchTrainer:
         params = self.params
@@ -127,7 +131,7 @@ class PolicyRun:
             model,
             self.data,
             global_batches(len(self.data), params.batch_size, params.epochs, self.seed),
-            policy_collate(self.tokenizer.pad_token_id, keep_zero=params.kl > 0),
+            policy_collate(self.tokenizer.pad_token_id, params.kl > 0, model=model),
             run.path,
             settings,
             progress=progress,
@@ -163,7 +167,7 @@ class PolicyRun:
             model.to(process_state().device),
             self.examples.items,
             self.compared_credits(),
-            policy_collate(self.tokenizer.pad_token_id, keep_zero=True),
+            policy_collate(self.tokenizer.pad_token_id, keep_zero=True, model=model),
             batches=params.gradient_batches,
             seed=self.seed,
             bfloat16=uses_bfloat16(self.pace.precision),
@@ -179,11 +183,30 @@ class PolicyRun:
         if self.params.lora is None:
             self.tokenizer.save_pretrained(folder)
 
-    def sizes(self) -> dict[str, int]:
+    def moved(self, trainer: MicroBatchTrainer) -> dict[str, float]:
+        """How far the policy has gone from the base model, on what it was trained on."""
+        model = trainer.model_wrapped
+        return kl_moved(
+            model,
+            self.data,
+            policy_collate(self.tokenizer.pad_token_id, model=trainer.model),
+            self._reference(),
+            tokens_per_batch=self.pace.tokens_per_batch,
+            bfloat16=uses_bfloat16(self.pace.precision),
+            seed=self.seed,
+        )
+
+    def _zero_share(self) -> float:
+        """The share of the actions that train nothing because their advantage is 0."""
+        values = np.concatenate([values for _, values in self.data])
+        return float((values[np.isfinite(values)] == 0).mean())
+
+    def sizes(self) -> dict[str, float]:
         return {
             "sequences": len(self.data),
             "actions": sum(int(np.isfinite(values).sum()) for _, values in self.data),
             "tokens": sum(len(example) for example, _ in self.data),
+            "zero_advantages": self._zero_share(),
             "actions_cut": self.examples.cut,
             "actions_dropped": self.examples.dropped,
         }
@@ -203,9 +226,9 @@ def train_policy(
     """Train a policy on the credit of the logs' actions and write it to `out_dir`.
 
     `out_dir` gets the LoRA adapter (or the whole model and its tokenizer), `metrics.json` and,
-    unless there was no step, `history.csv` (step, loss). A run that was killed goes on from its
-    last checkpoint; one with the same inputs as a finished one is copied. If every advantage is 0
-    the gradient is too: the policy is the base model, and `steps` is 0.
+    unless there was no step, `history.csv` (see `write_history`). A run that was killed goes on
+    from its last checkpoint; one with the same inputs as a finished one is copied. If every
+    advantage is 0 the gradient is too: the policy is the base model, and `steps` is 0.
 
     Returns:
         The metrics: final_loss, steps, sequences, actions, tokens, actions_cut (trained with a
@@ -219,7 +242,9 @@ def train_policy(
     renderer = Renderer(tokenizer)
     examples = frames_examples(frames, renderer, params.max_tokens)
     examples.items = without_unsampled_ends(examples.items, frames, len(renderer.end_ids()))
-    data = with_values(examples.items, policy_weights(frames, params), keep_zero=params.kl > 0)
+    data = with_values(
+        examples.items, policy_weights(frames, params, seed), keep_zero=params.kl > 0
+    )
     task = PolicyRun(params, pace, frames, base, seed, tokenizer, examples, data)
     run = RunFolder(STAGE, task.key(), cache)
     with training_errors(STAGE):
@@ -242,14 +267,10 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
         return
     make_deterministic(task.seed)
     trainer = task.fit(model, run, progress)
+    moved = task.moved(trainer)
     with run.writing() as folder:
         save(trainer, folder, task.base)
         task.save_tokenizer(folder)
         write_history(trainer, folder)
-        metrics = {
-            "final_loss": final_loss(trainer),
-            "steps": trainer.state.global_step,
-            **variances,
-            **task.sizes(),
-        }
+        metrics = fit_figures(trainer) | moved | variances | task.sizes()
         write_json(folder / "metrics.json", metrics)

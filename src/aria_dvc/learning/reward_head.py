@@ -7,9 +7,9 @@ standardised; the scale is stored beside the weights and undone by `predict`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ import torch
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json
-from aria_dvc.learning.batches import Collate, Paired, cut_by_tokens, pad
+from aria_dvc.learning.batches import Collate, Paired
 from aria_dvc.learning.examples import Key
+from aria_dvc.learning.packing import Laying, takes_trees
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import load_adapter
 from aria_dvc.models.source import ModelSource
@@ -28,32 +29,45 @@ SCALE_FILE = "scale.json"
 Tensors = dict[str, torch.Tensor]
 
 
-def regression_collate(pad_id: int, weights: dict[Key, float]) -> Collate:
+@dataclass(frozen=True)
+class RegressionCollate(Laying):
     """The collator of (example, standardised targets of its actions).
 
-    Beside the model's inputs (see batches.pad): select (B, L) bool, true at the last token of
-    every action with a target; targets and weights (N,) float32 in the order of `select`; count.
+    Beside the model's inputs (see `Layout`): rows (N,) int64, where in the flattened (B x L) the
+    last token of every action with a target is; targets and weights (N,) float32; count.
     """
 
-    def collate(members: Sequence[Paired], count: int) -> Tensors:
-        inputs, action = pad([example for example, _ in members], pad_id)
-        select = np.zeros(action.shape, dtype=bool)
+    weights: Mapping[Key, float] = field(default_factory=dict)
+
+    def __call__(self, members: Sequence[Paired], count: int) -> Tensors:
+        layout = self.lay_out([example for example, _ in members])
+        rows: list[int] = []
         targets: list[float] = []
         scale: list[float] = []
-        for row, (example, values) in enumerate(members):
-            for index, key in enumerate(example.keys):
-                if np.isnan(values[index]):
-                    continue
-                select[row, np.flatnonzero(action[row] == index)[-1]] = True
+        for (example, values), places in zip(members, layout.places, strict=True):
+            for index in np.flatnonzero(~np.isnan(values)):
+                rows.append(int(places[np.flatnonzero(example.action == index)[-1]]))
                 targets.append(float(values[index]))
-                scale.append(weights.get(key, 1.0))
-        inputs["select"] = torch.from_numpy(select)
-        inputs["targets"] = torch.tensor(targets, dtype=torch.float32)
-        inputs["weights"] = torch.tensor(scale, dtype=torch.float32)
-        inputs["count"] = torch.tensor(float(count))
-        return inputs
+                scale.append(self.weights.get(example.keys[index], 1.0))
+        return {
+            **layout.inputs,
+            "rows": torch.tensor(rows, dtype=torch.int64),
+            "targets": torch.tensor(targets, dtype=torch.float32),
+            "weights": torch.tensor(scale, dtype=torch.float32),
+            "count": torch.tensor(float(count)),
+        }
 
-    return collate
+
+def regression_collate(
+    pad_id: int, weights: Mapping[Key, float], *, model: Any = None
+) -> RegressionCollate:
+    """The collator for `model`: as prefix trees if its attention can take them.
+
+    Args:
+        weights: of actions in the loss, by default 1.
+        model: None stands for one that cannot.
+    """
+    return RegressionCollate(pad_id, model is not None and takes_trees(model), weights)
 
 
 @contextmanager
@@ -92,7 +106,7 @@ def action_scores(model: Any, inputs: Tensors) -> torch.Tensor:
             position_ids=inputs["position_ids"],
             use_cache=False,
         )
-    return caught[0].squeeze(-1).float()[inputs["select"]]
+    return caught[0].flatten().float()[inputs["rows"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +196,12 @@ def predict(
     model.eval()
     device = next(model.parameters()).device
     parts: dict[int, np.ndarray] = {}
-    lengths = np.array([len(example) for example, _ in data])
-    for batch in cut_by_tokens(range(len(data)), lengths, tokens_per_batch):
+    for batch in collate.cut([example for example, _ in data], tokens_per_batch):
         inputs = collate([data[i] for i in batch], 1)
         inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bfloat16):
             scores = action_scores(model, inputs).double().cpu().numpy()
-        ends = np.cumsum(inputs["select"].sum(dim=1).cpu().numpy())
+        ends = np.cumsum([int((~np.isnan(data[i][1])).sum()) for i in batch])
         for index, part in zip(batch, np.split(scores, ends[:-1]), strict=True):
             parts[index] = part * scale.std + scale.mean
     return np.concatenate([parts[i] for i in range(len(data))])

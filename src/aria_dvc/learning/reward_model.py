@@ -39,8 +39,8 @@ from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
     Progress,
-    final_loss,
     fit,
+    fit_figures,
     make_deterministic,
     save,
     write_history,
@@ -153,7 +153,7 @@ class RewardRun:
             model,
             data,
             global_batches(len(data), self._dialogues_per_step(), params.epochs, self.seed),
-            regression_collate(self.tokenizer.pad_token_id, self.weights),
+            regression_collate(self.tokenizer.pad_token_id, self.weights, model=model),
             run.path,
             settings,
             progress=progress,
@@ -259,14 +259,12 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
         trainer.model_wrapped,
         task.held,
         task.scale,
-        regression_collate(task.tokenizer.pad_token_id, {}),
+        regression_collate(task.tokenizer.pad_token_id, {}, model=model),
         tokens_per_batch=task.pace.tokens_per_batch,
         bfloat16=uses_bfloat16(task.pace.precision),
     )
     metrics = fit_metrics(_values(task.held), predicted, task.scale.mean)
-    metrics |= {
-        "steps": trainer.state.global_step,
-        "final_loss": final_loss(trainer),
+    metrics |= fit_figures(trainer) | {
         "train_actions": len(_values(task.train)),
         "held_out_actions": len(predicted),
     }

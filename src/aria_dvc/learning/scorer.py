@@ -69,7 +69,7 @@ class RewardScorer:
             self.model,
             data,
             self.scale,
-            regression_collate(self.tokenizer.pad_token_id, {}),
+            regression_collate(self.tokenizer.pad_token_id, {}, model=self.model),
             tokens_per_batch=self.tokens_per_batch,
             bfloat16=self.bfloat16,
         )

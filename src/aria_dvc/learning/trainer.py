@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from aria_dvc.settings import Pace
 
 Progress = Callable[[int, int], None]
+# Columns of history.csv, and what Trainer's log calls them.
+LOGGED = {
+    "step": "step",
+    "loss": "loss",
+    "gradient_norm": "grad_norm",
+    "entropy_per_action": "entropy_per_action",
+}
 
 
 class MicroBatchTrainer(Trainer, ABC):
@@ -43,6 +50,10 @@ class MicroBatchTrainer(Trainer, ABC):
     """
 
     loss_is_scaled_for_ga = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._noted: dict[str, torch.Tensor] = {}
 
     @abstractmethod
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -73,6 +84,17 @@ class MicroBatchTrainer(Trainer, ABC):
                 "learning_rate, or set pace.precision: float32; the last checkpoint is kept"
             )
         return norm
+
+    def note(self, name: str, value: torch.Tensor) -> None:
+        """Add a micro-batch's share of a figure of the step, logged beside its loss."""
+        self._noted[name] = self._noted.get(name, 0.0) + value.detach()
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if "loss" in logs:
+            noted, self._noted = self._noted, {}
+            for name, value in noted.items():
+                logs[name] = float(self.accelerator.reduce(value, "sum"))
+        super().log(logs, start_time)
 
     def floating_point_ops(self, inputs: Any) -> int:
         return 0
@@ -116,7 +138,7 @@ def fit(
     Returns:
         The trainer after its last step.
     """
-    plan = make_plan(data, batches, settings.pace.tokens_per_batch, world()[0])
+    plan = make_plan(data, batches, settings.pace.tokens_per_batch, collate.cut, world()[0])
     trainer = kind(
         model=model,
         args=_arguments(folder, plan, settings, done),
@@ -175,8 +197,27 @@ def save(trainer: MicroBatchTrainer, folder: Path, base: ModelSource) -> None:
 
 
 def write_history(trainer: MicroBatchTrainer, folder: Path) -> None:
-    """`history.csv` with the columns step, loss."""
-    write_csv(folder / "history.csv", pd.DataFrame(losses(trainer.state), columns=["step", "loss"]))
+    """`history.csv`: step, loss, gradient_norm, and per action the policy's entropy in nats."""
+    write_csv(folder / "history.csv", history(trainer.state))
+
+
+def history(state: Any) -> pd.DataFrame:
+    """One row per optimiser step, those before a resume included (see `write_history`)."""
+    steps = [row for row in state.log_history if "loss" in row]
+    columns = {name: [row.get(key) for row in steps] for name, key in LOGGED.items()}
+    return pd.DataFrame(columns).dropna(axis="columns", how="all")
+
+
+def fit_figures(trainer: MicroBatchTrainer) -> dict[str, Any]:
+    """Metrics of every training: steps, final_loss and the mean gradient_norm before clipping."""
+    figures: dict[str, Any] = {
+        "final_loss": final_loss(trainer),
+        "steps": trainer.state.global_step,
+    }
+    steps = history(trainer.state)
+    if "gradient_norm" in steps:
+        figures["gradient_norm"] = float(steps["gradient_norm"].mean())
+    return figures
 
 
 def final_loss(trainer: MicroBatchTrainer) -> float:

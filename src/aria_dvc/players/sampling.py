@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-# Most probable tokens that are sorted first; only rows that need more go on to the next number.
-CANDIDATES = (128, 2048)
+from aria_dvc.models.nucleus import candidate_counts, last_kept
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def _draw(weights: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor) -> 
     tokens = torch.zeros(len(weights), dtype=torch.long, device=weights.device)
     left = torch.arange(len(weights), device=weights.device)
     width = weights.shape[-1]
-    for count in (*(c for c in CANDIDATES if c < width), width):
+    for count in candidate_counts(width):
         rows = weights if len(left) == len(weights) else weights[left]
         best = rows.topk(count, dim=-1)
         mass = best.values.cumsum(dim=-1)
@@ -73,9 +72,9 @@ def _pick(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens (n,), and whether the candidates reached far enough to tell (n,)."""
     last = order.shape[-1] - 1
-    cut = torch.searchsorted(mass, top_p[:, None]).clamp(max=last)
+    cut, reached = last_kept(mass, top_p)
     kept = torch.where(top_p[:, None] < 1, mass.gather(-1, cut), torch.ones_like(top_p)[:, None])
     place = torch.searchsorted(mass, uniform[:, None] * kept, right=True)
-    enough = (mass[:, -1:] >= top_p[:, None]) | (top_p[:, None] >= 1)
+    enough = reached | (top_p[:, None] >= 1)
     found = (enough & (place <= last)) | (mass[:, -1:] == 1)
     return order.gather(-1, place.clamp(max=last))[:, 0], found[:, 0]
