@@ -20,6 +20,7 @@ from aria_dvc.arena.stats import Stats
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game, IllegalMove, Match
+from aria_dvc.games.registry import grid_of
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
 from aria_dvc.progress import progress_bar
 from aria_dvc.records.episodes import (
@@ -33,7 +34,6 @@ from aria_dvc.records.episodes import (
 )
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import Pace, PlaySettings
-from aria_dvc.suggestions import did_you_mean
 
 logger = logging.getLogger(__name__)
 # Failures of a player that belong to its play, not to the machinery.
@@ -72,10 +72,7 @@ def assign(game: Game, episodes: int, seed: int, grid: str = "default") -> list[
     Raises:
         AriaError: the game has no such grid.
     """
-    grids = game.grids()
-    if grid not in grids:
-        raise AriaError(f"{game.name} has no grid {grid}{did_you_mean(grid, grids)}")
-    configs = list(grids[grid])
+    configs = list(grid_of(game, grid))
     random.Random(derived_seed(seed, game.name, grid)).shuffle(configs)
     ids = [f"{game.name}-{index:05d}" for index in range(episodes)]
     return [

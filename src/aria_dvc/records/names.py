@@ -18,6 +18,7 @@ STRATEGY_NAMES = (
     "best_response",
     "mixed",
     "narrowing",
+    "steady",
     "casual",
     "own",
 )
