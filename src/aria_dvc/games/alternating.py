@@ -19,6 +19,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.amounts import MAX_DECIMALS
 from aria_dvc.games.base import Config, Failure, IllegalMove, Match, Outcome
 from aria_dvc.games.parsing import cut, utterance
+from aria_dvc.games.rewards import after_forfeit, aim, check_rule, final_rewards
 from aria_dvc.suggestions import did_you_mean
 
 ROLES = ("alice", "bob")
@@ -44,26 +45,17 @@ def exact(number: int | float) -> Fraction:
     return Fraction(str(number))
 
 
-def rewards(rule: str, utilities: Mapping[str, Fraction]) -> dict[str, float]:
-    """Final R per role: `win` gives 1, 0.5 or 0 by comparison, `utility` the own utility."""
-    if rule == "utility":
-        return {role: float(value) for role, value in utilities.items()}
-    return {
-        role: 0.5 + 0.5 * ((value > utilities[other(role)]) - (value < utilities[other(role)]))
-        for role, value in utilities.items()
-    }
-
-
 class AlternatingMatch(Match):
     """The state machine; a game says how offers are read and what an agreement is worth.
 
     offers: values offered so far; the last one stands, and its round is `len(offers)`.
-    reward: the reward rule, `win` or `utility`.
+    reward: the reward rule (rewards.py).
     """
 
     roles = ROLES
 
     def __init__(self, config: Config, reward: str) -> None:
+        check_rule(self.game, reward)
         super().__init__(config)
         self.reward = reward
         self.offers: list[Fraction] = []
@@ -115,9 +107,8 @@ class AlternatingMatch(Match):
         kept = cut(text)
         if kept:
             self.lines.append((role, kept))
-        utilities = dict.fromkeys(ROLES, Fraction(0))
-        won = {role: 0.0, other(role): 1.0 if self.reward == "win" else 0.0}
-        self._end("failure", utilities, None, won, Failure(role, kind))
+        nothing = dict.fromkeys(ROLES, Fraction(0))
+        self._end("failure", nothing, None, Failure(role, kind))
 
     def _mover(self) -> str:
         if self.to_move is None:
@@ -153,24 +144,43 @@ class AlternatingMatch(Match):
         reason: str,
         utilities: dict[str, Fraction],
         value: Fraction | None,
-        won: dict[str, float] | None = None,
         failure: Failure | None = None,
     ) -> None:
-        details = {"deal": value is not None, "round": len(self.offers)}
+        deal = value is not None
+        details = {"deal": deal, "round": len(self.offers)}
         self.outcome = Outcome(
-            rewards=won or rewards(self.reward, utilities),
+            rewards=after_forfeit(self.reward, ROLES, failure.role)
+            if failure
+            else final_rewards(self.reward, utilities, deal),
             reason=reason,
             utilities={role: float(u) for role, u in utilities.items()},
             details={**details, **self.assess(value)},
             failure=failure,
         )
 
-    def horizon_sentence(self, no_deal: str) -> str:
+    def system_prompt(self, role: str) -> str:
+        """Rules first, word for word the same in all games of one role and reward rule.
+
+        The numbers of the configuration come last, so that games share a prefix.
+        """
+        rival = other(role).capitalize()
+        shared = [f"You are {role.capitalize()}", self.rules(role), aim(self.reward, rival)]
+        return " ".join([*shared, self.numbers(role), self.horizon])
+
+    @abstractmethod
+    def rules(self, role: str) -> str:
+        """What `role` is told after "You are NAME" whatever the configuration."""
+
+    @abstractmethod
+    def numbers(self, role: str) -> str:
+        """What `role` is told of the configuration, its horizon aside."""
+
+    @property
+    def horizon(self) -> str:
         """What the players are told about the end of the game."""
         if self.rounds > LONGEST_TOLD_HORIZON:
-            return f"The game may end at any time; without a deal {no_deal}."
-        unit = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        return f"Without a deal after {unit}, {no_deal}."
+            return "It may end at any time."
+        return "1 round." if self.rounds == 1 else f"{self.rounds} rounds."
 
 
 # --- configurations -------------------------------------------------------------------------------
@@ -207,12 +217,6 @@ def refuse_unknown_keys(game: str, config: Config, known: list[str]) -> None:
         if key not in known:
             hint = did_you_mean(str(key), known)
             raise AriaError(f"{game}: the configuration has an unknown key {key}{hint}")
-
-
-def check_reward(game: str, reward: str) -> None:
-    """Raises AriaError for a reward rule other than `win` and `utility`."""
-    if reward not in ("win", "utility"):
-        raise AriaError(f"{game}: unknown reward rule {reward}: use win or utility")
 
 
 def _check_number(game: str, key: str, value: Any, low: float, high: float) -> None:

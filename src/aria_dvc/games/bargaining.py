@@ -16,7 +16,6 @@ from aria_dvc.games.alternating import (
     ROLES,
     AlternatingMatch,
     Move,
-    check_reward,
     complete,
     exact,
     glee_grids,
@@ -73,29 +72,19 @@ class BargainingMatch(AlternatingMatch):
             "alice_share": float(share),
         }
 
-    def system_prompt(self, role: str) -> str:
-        name, rival = role.capitalize(), other(role).capitalize()
-        total = number_text(self.money)
-        first = (
-            "You make the first offer." if role == "alice" else f"{rival} makes the first offer."
-        )
-        end = self.horizon_sentence("both get nothing")
-        aim = "more than " + rival if self.reward == "win" else "as much as you can"
+    def rules(self, role: str) -> str:
         return (
-            f"You are {name}. You and {rival} divide ${total} by taking turns. {first} "
-            f"{self._losses(role)} {end} Each turn, write one short sentence: accept with "
-            '"I accept.", or make an offer by naming one share in dollars or percent, such as '
-            '"I keep X." or "I offer you Y."; the rest goes to the other. A pair such as 60/40 '
-            f"names Alice's share first. Try to gain {aim}."
+            f'and split money with {other(role).capitalize()}. Briefly say "I accept.", '
+            '"I keep X." or "I offer you Y." 60/40 is 60 for Alice. No deal, no gain.'
         )
 
-    def _losses(self, role: str) -> str:
+    def numbers(self, role: str) -> str:
         deltas = dict(zip(ROLES, (self.config["delta_a"], self.config["delta_b"]), strict=True))
-        own = f"Each round, money loses {percent_text(deltas[role])} of its value for you"
+        text = f"Sum: ${number_text(self.money)}. Each round costs you {percent_text(deltas[role])}"
         if not self.config["complete_information"]:
-            return own + "."
+            return text + "."
         rival = other(role)
-        return f"{own} and {percent_text(deltas[rival])} for {rival.capitalize()}."
+        return f"{text}, {rival.capitalize()} {percent_text(deltas[rival])}."
 
 
 class Bargaining(Game):
@@ -113,7 +102,6 @@ class Bargaining(Game):
         return glee_grids(small, (12, 20, 25, 99))
 
     def start(self, config: Config, reward: str = "win") -> BargainingMatch:
-        check_reward(self.name, reward)
         return BargainingMatch(complete(self.name, config, RANGES), reward)
 
 

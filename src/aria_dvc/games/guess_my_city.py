@@ -30,14 +30,13 @@ class GuessMyCityMatch(GuessingMatch):
     def system_prompt(self, role: str) -> str:
         if role == "oracle":
             return (
-                f"You live in {self.config['target']}, and somebody must find out where by "
-                "asking you. Answer each question about your city truthfully in one short "
-                "sentence. Never write the name of your city."
+                "Somebody must find out in which city you live by asking you. Answer each question "
+                "about your city truthfully in one short sentence. Never write its name. Your "
+                f"city: {self.config['target']}."
             )
         return (
-            "You play Guess My City: find out which city I live in. Ask one short question a turn, "
-            f"{self.config['max_questions']} at most, and learn from my answers. You win by naming "
-            'the city in a question such as "Is it Springfield?"'
+            "Find out which city I live in. Ask one short question a turn, such as "
+            f'"Is it Springfield?" {self.config["max_questions"]} questions.'
         )
 
 

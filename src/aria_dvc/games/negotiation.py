@@ -16,7 +16,6 @@ from aria_dvc.games.alternating import (
     ROLES,
     AlternatingMatch,
     Move,
-    check_reward,
     complete,
     exact,
     glee_grids,
@@ -79,26 +78,19 @@ class NegotiationMatch(AlternatingMatch):
             details |= {"fairness": float(1 - 4 * gap**2), "price": float(value)}
         return details
 
-    def system_prompt(self, role: str) -> str:
-        rival = other(role).capitalize()
-        trade, first = ("sell", "You make") if role == "alice" else ("buy", f"{rival} makes")
-        side = "to" if role == "alice" else "from"
-        aim = "more than " + rival if self.reward == "win" else "as much as you can"
+    def rules(self, role: str) -> str:
+        trade = "sell a product to Bob" if role == "alice" else "buy a product from Alice"
         return (
-            f"You are {role.capitalize()} and want to {trade} a product {side} {rival}. "
-            f"{self._worths(role)} {first} the first offer, then you take turns. Instead of "
-            f"accepting you can {trade} {side} John at exactly your own value. "
-            f"{self.horizon_sentence('nobody trades')} Each turn, write one short sentence: "
-            f'"I accept.", "I deal with John." or an offer such as "I offer $P." '
-            f"Try to gain {aim}."
+            f'and {trade}. Briefly say "I accept.", "I offer $P." or "I deal with John.", '
+            "who trades at your own value. No deal, no gain."
         )
 
-    def _worths(self, role: str) -> str:
+    def numbers(self, role: str) -> str:
         money = [number_text(value * self.scale) for value in self.values]
-        own, rival = (money if role == "alice" else money[::-1])[:2]
-        text = f"It is worth ${own} to you"
+        own, rival = money if role == "alice" else money[::-1]
+        text = f"Worth ${own} to you"
         if self.config["complete_information"]:
-            text += f" and ${rival} to {other(role).capitalize()}"
+            text += f", ${rival} to {other(role).capitalize()}"
         return text + "."
 
 
@@ -121,7 +113,6 @@ class Negotiation(Game):
         return exact(config["buyer_value"]) > exact(config["seller_value"])
 
     def start(self, config: Config, reward: str = "win") -> NegotiationMatch:
-        check_reward(self.name, reward)
         return NegotiationMatch(complete(self.name, config, RANGES), reward)
 
 

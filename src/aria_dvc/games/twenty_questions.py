@@ -29,15 +29,13 @@ class TwentyQuestionsMatch(GuessingMatch):
     def system_prompt(self, role: str) -> str:
         if role == "oracle":
             return (
-                f"You answer in Twenty Questions. The hidden object is: {self.config['target']}. "
-                'Answer every question with exactly one of "Yes.", "No." and "Invalid question." '
-                "(when it is not a yes-or-no question about the object). Say nothing else."
+                'You answer in Twenty Questions with exactly one of "Yes.", "No." and "Invalid '
+                'question." (not a yes-or-no question about the hidden object). Say nothing else. '
+                f"The hidden object: {self.config['target']}."
             )
         return (
-            "You play Twenty Questions: find the hidden everyday object. Ask one short yes-or-no "
-            f"question a turn, {self.config['max_questions']} at most. The answers are Yes, No or "
-            'Invalid question. You win by naming the object in a question such as "Is it a '
-            'compass?"'
+            "Find a hidden everyday object. Ask one short yes-or-no question a turn, such as "
+            f'"Is it a compass?" {self.config["max_questions"]} questions.'
         )
 
 

@@ -1,0 +1,60 @@
+"""The reward rules of the adversarial games: what an end is worth, and what players are told.
+
+`win` compares utilities (the paper's), `utility` pays the own one, `margin` pays how far ahead a
+deal puts a player, so that a clear win is worth more than a narrow one, and a loss less than no
+deal. A forfeit is worth nothing to its speaker under every rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from aria_dvc.errors import AriaError
+from aria_dvc.records.names import REWARD_RULES
+from aria_dvc.suggestions import did_you_mean
+
+NO_DEAL = {"win": 0.5, "utility": 0.0, "margin": 0.25}
+"""What an end without a deal is worth to each player."""
+FORFEITED = 0.0
+_AIMS = {
+    "win": "Gain more than {rival}.",
+    "utility": "Gain as much as you can.",
+    "margin": "Gain as much more than {rival} as you can.",
+}
+
+
+def check_rule(game: str, rule: str) -> None:
+    """Raises AriaError for an unknown reward rule, with the nearest one."""
+    if rule not in REWARD_RULES:
+        known = ", ".join(REWARD_RULES)
+        raise AriaError(
+            f"{game}: unknown reward rule {rule}{did_you_mean(rule, REWARD_RULES)}: use one of "
+            f"{known}"
+        )
+
+
+def aim(rule: str, rival: str) -> str:
+    """The sentence of a prompt that says what to try for; `rival` is the other's name."""
+    return _AIMS[rule].format(rival=rival)
+
+
+def final_rewards(rule: str, utilities: Mapping[str, Fraction], deal: bool) -> dict[str, float]:
+    """Final R of both roles by their utilities; in [0, 1] under `win` and `margin`."""
+    if not deal:
+        return dict.fromkeys(utilities, NO_DEAL[rule])
+    (one, first), (two, second) = utilities.items()
+    return {one: _of_deal(rule, first, second), two: _of_deal(rule, second, first)}
+
+
+def after_forfeit(rule: str, roles: Sequence[str], loser: str) -> dict[str, float]:
+    """Final R where `loser` could not go on; to the other side it is an end without a deal."""
+    return {role: FORFEITED if role == loser else NO_DEAL[rule] for role in roles}
+
+
+def _of_deal(rule: str, own: Fraction, rival: Fraction) -> float:
+    if rule == "utility":
+        return float(own)
+    if rule == "margin":
+        return float(min(1, max(0, Fraction(1, 2) + (own - rival) / 2)))
+    return 0.5 + 0.5 * ((own > rival) - (own < rival))
