@@ -15,8 +15,8 @@ def main(params: Params) -> None:
             params.pace,
             paths.BASE_MODEL,
             seed=params.seed,
-            dialogues=lambda game, n, seed: scripted_dialogues(
-                game, n, seed, params.reward_rule(game)
+            dialogues=lambda game, n, seed, grid: scripted_dialogues(
+                game, n, seed, grid, params.reward_rule(game)
             ),
             progress=progress,
         )

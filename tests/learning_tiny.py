@@ -170,6 +170,7 @@ def tiny_scorer(folder: Path, backbone: ModelSource | None = None, **changes: An
 def warm_start_settings(**changes: Any) -> WarmStart:
     settings: dict[str, Any] = {
         "episodes": 2,
+        "by_game": {},
         "epochs": 1,
         "learning_rate": 1e-3,
         "batch_size": 2,

@@ -361,6 +361,26 @@ def test_targets_and_configurations():
             game.start(config)
 
 
+@pytest.mark.parametrize("game", [OBJECTS, CITIES])
+def test_small_grids_are_nested_parts_of_the_list(game):
+    grids = game.grids()
+    everything, small, larger = (
+        [config["target"] for config in grids[name]] for name in ("default", "small16", "small32")
+    )
+    assert (len(set(small)), len(set(larger))) == (16, 32)
+    assert larger[:16] == small
+    assert set(larger) < set(everything)
+    for name, names in (("small16", small), ("small32", larger), ("default", everything)):
+        match = game.start(grids[name][3])
+        assert list(match.targets) == names
+        assert game.start(match.config).config == match.config == grids[name][3]
+    outside = next(name for name in everything if name not in larger)
+    with pytest.raises(AriaError, match="is not among the first 32"):
+        game.start({"target": outside, "among": 32})
+    with pytest.raises(AriaError, match="among is 7"):
+        game.start({"target": small[0], "among": 7})
+
+
 def test_prompts_tell_the_target_to_the_oracle_only():
     for match in (CITY_MATCHES["Lima"], OBJECT_MATCHES["Harp"]):
         secret = match.config["target"].split(",")[0]

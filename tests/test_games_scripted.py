@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import random
 import statistics
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -16,7 +17,7 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.players import phrases
 from aria_dvc.players.base import PlayerFailure, Request
 from aria_dvc.players.dialogues import play_out, scripted_dialogues
-from aria_dvc.players.questioners import QUESTIONERS
+from aria_dvc.players.questioners import QUESTIONERS, guessed_by
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, embedded_oracle, scripted_player
 from aria_dvc.players.strategies import (
     STRATEGIES,
@@ -229,3 +230,37 @@ def test_a_good_share_of_the_guessing_dialogues_is_solved_early(name, share):
         asked = [text for role, text in match.lines if role == "agent"]
         assert len(set(asked)) == len(asked), "no question is asked twice"
         assert max(len(text.split()) for text in asked) <= 15
+
+
+@pytest.mark.parametrize("grid", ["small16", "small32"])
+@pytest.mark.parametrize("name", ["twenty_questions", "guess_my_city"])
+def test_warm_start_dialogues_run_evenly_over_a_small_grid(name, grid):
+    configs = get_game(name).grids()[grid]
+    for match in (matches := scripted_dialogues(name, 2 * len(configs), 1, grid)):
+        asked = [text for role, text in match.lines if role == "agent"]
+        guesses = {target for text in asked for target in guessed_by(type(match), text)}
+        assert guesses <= set(match.targets), "nothing outside the grid is guessed"
+    targets = Counter(match.config["target"] for match in matches)
+    assert targets == {config["target"]: 2 for config in configs}
+
+
+def test_unknown_grid_of_the_warm_start_is_one_line():
+    with pytest.raises(AriaError, match="twenty_questions has no grid smal16; did you mean small16"):
+        scripted_dialogues("twenty_questions", 1, 0, "smal16")
+
+
+@pytest.mark.parametrize("grid", ["small16", "small32", "default"])
+@pytest.mark.parametrize("name", ["twenty_questions", "guess_my_city"])
+def test_steady_always_wins_by_the_same_tree(name, grid):
+    game = get_game(name)
+    next_move: dict[tuple, str] = {}
+    cast = {"agent": ScriptedPlayer("steady"), "oracle": ScriptedPlayer("oracle")}
+    for number, config in enumerate(game.grids()[grid]):
+        match = game.start(config)
+        play_out(match, cast, seed=number)
+        assert match.outcome.reason == "solved"
+        asked = [text for role, text in match.lines if role == "agent"]
+        assert len(asked) == len(set(asked)), "no question twice"
+        for place in range(0, len(match.lines), 2):
+            said, seen = match.lines[place][1], tuple(match.lines[:place])
+            assert next_move.setdefault(seen, said) == said

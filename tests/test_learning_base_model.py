@@ -29,7 +29,7 @@ def finished_match(game, number, rewards):
     )
 
 
-def dialogues(game, n, seed):
+def dialogues(game, n, seed, grid="default"):
     rewards = ({"alice": 1.0, "bob": 0.0}, {"alice": 0.5, "bob": 0.5})
     return [finished_match(game, seed + i, rewards[i % 2]) for i in range(n)]
 
@@ -113,6 +113,22 @@ def test_only_roles_that_did_not_lose_are_imitated():
     )
     assert [(e.episode_id, e.role) for e in examples] == [
         ("bargaining-0", "alice"), ("bargaining-1", "alice"), ("bargaining-1", "bob"),
+    ]  # fmt: skip
+
+
+def test_every_game_has_its_own_number_of_dialogues_and_grid():
+    asked = []
+
+    def noted(game, n, seed, grid):
+        asked.append((game, n, grid))
+        return dialogues(game, n, seed, grid)
+
+    by_game = {"bargaining": {"episodes": 5, "grid": "glee48"}, "negotiation": {"grid": "small"}}
+    settings = warm_start_settings(episodes=2, by_game=by_game)
+    games = ["bargaining", "negotiation", "twenty_questions"]
+    warm_start_examples(settings, games, noted, Renderer(tiny_tokenizer()), 0)
+    assert asked == [
+        ("bargaining", 5, "glee48"), ("negotiation", 2, "small"), ("twenty_questions", 2, "default"),
     ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ GAMES = ("bargaining", "negotiation", "twenty_questions", "guess_my_city")
 CATEGORIES = ("adversarial", "single_agent")
 TINY = {
     "base_model.warm_start_settings.episodes": 6,
+    "base_model.warm_start_settings.by_game": {},
     "policy.epochs": 1,
     "policy.gradient_batches": 2,
     "online.variants": ["aria"],

@@ -142,6 +142,10 @@ class Params(Block):
             f"{block}: unknown game {name}{did_you_mean(name, PLAYABLE)}"
             for block, names in (
                 ("base_model.games", self.base_model.games),
+                (
+                    "base_model.warm_start_settings.by_game",
+                    self.base_model.warm_start_settings.by_game,
+                ),
                 ("evaluate.games", self.evaluate.games),
             )
             for name in names

@@ -110,7 +110,11 @@ class LogSource(Block):
         description="whose reward model and policy learn from it; one not listed trains nothing"
     )
     episodes: int = Field(0, ge=0, description="games to play (paper: 1000)")
-    grid: str = Field("default", description="configurations: glee48, glee_full or default")
+    grid: str = Field(
+        "default",
+        description="configurations: default; glee48, glee_full (bargaining, negotiation); "
+        "small16, small32 (guessing games)",
+    )
     repeats: int = Field(
         1, ge=1, description="games in a row that share a configuration: a group, for baselines"
     )
@@ -126,9 +130,19 @@ class LogSource(Block):
         return self.source == BASE_MODEL or self.source.startswith(LANGUAGE_MODELS)
 
 
+class Lessons(Block):
+    """What one game has otherwise in the warm start; without `episodes` the settings' number."""
+
+    episodes: int | None = Field(None, ge=1)
+    grid: str = "default"
+
+
 class WarmStart(Block):
     episodes: int = Field(
         ge=1, description="scripted dialogues per game; more = better play, longer start"
+    )
+    by_game: dict[str, Lessons] = Field(
+        description="own episodes, and grid that they run over evenly, of a game by its name"
     )
     epochs: int = Field(
         ge=1, description="passes over them; new dialogues teach more than a second pass"
@@ -139,6 +153,11 @@ class WarmStart(Block):
     layers: int | None = Field(
         ge=1, description="train only so many layers nearest the output; null = all"
     )
+
+    def lessons(self, game: str) -> tuple[int, str]:
+        """(number of dialogues, grid) of `game`."""
+        own = self.by_game.get(game, Lessons())
+        return own.episodes or self.episodes, own.grid
 
 
 class BaseModelParams(Block):

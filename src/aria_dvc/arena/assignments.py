@@ -12,10 +12,10 @@ from typing import Any
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game
+from aria_dvc.games.registry import grid_of
 from aria_dvc.player_specs import Pool, weights_of
 from aria_dvc.records.names import is_trained
 from aria_dvc.seeds import derived_seed
-from aria_dvc.suggestions import did_you_mean
 
 Lineup = dict[str, str]  # the player spec of every role, environment included
 
@@ -39,7 +39,7 @@ class Lineups:
     trained: Collection[str] = ()
 
     def draw(self, seed: int) -> Lineup:
-        """The line-up of the episode whose players have that seed."""
+        """The line-up that `seed` draws."""
         lineups, weights = self._weighted
         return dict(random.Random(seed).choices(lineups, weights)[0])
 
@@ -88,24 +88,22 @@ def assign(
     A longer list starts with the shorter one, so more episodes can be added later.
 
     Args:
-        repeats: so many episodes one after the other, a group, share a configuration; their seeds
-            differ.
-        lineups: draws the players of each episode.
+        repeats: so many episodes one after the other, a group, share a configuration and its
+            players; their seeds differ.
+        lineups: draws the players of each group.
 
     Raises:
         AriaError: the game has no such grid, or a role has no player.
     """
-    grids = game.grids()
-    if grid not in grids:
-        raise AriaError(f"{game.name} has no grid {grid}{did_you_mean(grid, grids)}")
-    configs = list(grids[grid])
+    configs = list(grid_of(game, grid))
     random.Random(derived_seed(seed, game.name, grid)).shuffle(configs)
 
     def assignment(index: int) -> Assignment:
         name, group = f"{game.name}-{index:05d}", index // repeats
         own, config = derived_seed(seed, name), configs[group % len(configs)]
-        players = lineups.draw(derived_seed(own, "players")) if lineups else {}
-        return Assignment(name, config, own, f"{game.name}-{group:05d}", players)
+        group_id = f"{game.name}-{group:05d}"
+        players = lineups.draw(derived_seed(seed, group_id, "players")) if lineups else {}
+        return Assignment(name, config, own, group_id, players)
 
     return [assignment(index) for index in range(episodes)]
 

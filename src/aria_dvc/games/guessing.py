@@ -17,10 +17,14 @@ from aria_dvc.oracles.base import Knowledge, Oracle
 
 MAX_QUESTIONS = 20
 MAX_QUESTION_CHARS = 500
+SMALL = (16, 32)
+"""Sizes of the small grids."""
 
 
 class GuessingMatch(Match):
-    """`config`: target, max_questions. Lines alternate agent, oracle; a win closes both.
+    """`config`: target, max_questions, and on a small grid `among`, how many targets it has.
+
+    Lines alternate agent, oracle; a win closes both.
 
     knowledge: what the game is about. solved_answer: the oracle's line after a right guess.
     no_answer: what the oracle says when it tells nothing.
@@ -30,6 +34,12 @@ class GuessingMatch(Match):
     knowledge: Knowledge
     solved_answer = "Yes."
     no_answer: str
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What the target may be: all, or the first `among` that small models name."""
+        among = self.config.get("among")
+        return self.knowledge.targets() if among is None else self.knowledge.familiar()[:among]
 
     @property
     def oracle(self) -> Oracle:
@@ -103,25 +113,49 @@ class GuessingGame(Game):
     match: type[GuessingMatch]
 
     def grids(self) -> Mapping[str, Sequence[Config]]:
-        """`default`: all targets."""
-        targets = self.match.knowledge.targets()
-        return {"default": [complete(self.name, {"target": target}) for target in targets]}
+        """`default`: all targets. `small16`, `small32`: so many that small models name.
+
+        Who plays on a small grid learns a list, and success there says nothing of other targets.
+        """
+        knowledge = self.match.knowledge
+        whole = [complete(self.name, {"target": target}) for target in knowledge.targets()]
+        return {"default": whole} | {
+            f"small{among}": [
+                complete(self.name, {"target": target, "among": among})
+                for target in knowledge.familiar()[:among]
+            ]
+            for among in SMALL
+        }
 
     def start(self, config: Config, reward: str = "win") -> GuessingMatch:
         full = complete(self.name, config)
-        return self.match({**full, "target": self.match.knowledge.oracle(full["target"]).target})
+        target = self.match.knowledge.oracle(full["target"]).target
+        match = self.match({**full, "target": target})
+        if target not in match.targets:
+            raise AriaError(
+                f"{self.name}: {target} is not among the first {full['among']} familiar targets: "
+                "leave out among"
+            )
+        return match
 
 
 def complete(game: str, config: Config) -> Config:
     """A configuration with the default number of questions; the target is not checked here.
 
+    `among` stays out where the target may be any.
+
     Raises:
         AriaError: a key is missing or unknown, or a value is of the wrong kind.
     """
-    refuse_unknown_keys(game, config, ["target", "max_questions"])
+    refuse_unknown_keys(game, config, ["target", "max_questions", "among"])
     if not isinstance(config.get("target"), str):
         raise AriaError(f"{game}: the configuration has no target: add target, a word of the list")
     limit = config.get("max_questions", MAX_QUESTIONS)
     if type(limit) is not int or not 1 <= limit <= MAX_QUESTIONS:
         raise AriaError(f"{game}: max_questions is {limit!r}: use a number from 1 to 20")
-    return {"target": config["target"], "max_questions": limit}
+    full = {"target": config["target"], "max_questions": limit}
+    if "among" not in config:
+        return full
+    if config["among"] not in SMALL:
+        raise AriaError(f"{game}: among is {config['among']!r}: use one of {SMALL}, or leave it out")
+    return {**full, "among": config["among"]}

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 STAGE = "base_model"
 DTYPE = torch.bfloat16
 SOLVED = 1.0
-DialogueSource = Callable[[str, int, int], "list[Match]"]
+DialogueSource = Callable[[str, int, int, str], "list[Match]"]
 
 
 def materialise(
@@ -66,7 +66,7 @@ def materialise(
     A warm start resumes and restores like `train_policy`.
 
     Args:
-        dialogues: `dialogues(game, n, seed)` gives n finished scripted matches.
+        dialogues: `dialogues(game, n, seed, grid)` gives n finished scripted matches.
 
     Returns:
         The metrics: parameters, and with a warm start dialogues, tokens, steps, final_loss,
@@ -110,7 +110,7 @@ def warm_start_examples(
     renderer: Renderer,
     seed: int,
 ) -> list[Example]:
-    """Dialogues of `settings.episodes` matches of each game, seen by the roles that did not lose.
+    """Dialogues of each game as `settings` counts them, seen by the roles that did not lose.
 
     Only dialogues that fit whole into `settings.max_tokens` are taken: a token of a long one
     costs as much and teaches the same moves.
@@ -120,8 +120,8 @@ def warm_start_examples(
     """
     found: list[Dialogue] = []
     for game in games:
-        matches = dialogues(game, settings.episodes, seed)
-        for number, match in enumerate(matches):
+        episodes, grid = settings.lessons(game)
+        for number, match in enumerate(dialogues(game, episodes, seed, grid)):
             found += _winning_views(game, f"{game}-{number}", match)
     whole = build_examples(found, renderer, sys.maxsize).items
     examples = [example for example in whole if len(example) <= settings.max_tokens]

@@ -56,6 +56,10 @@ class Knowledge(Protocol):
         """All targets, in the published order."""
         ...
 
+    def familiar(self) -> tuple[str, ...]:
+        """Some of the targets: those that small models name, in the order small grids take them."""
+        ...
+
     def oracle(self, target: str) -> Oracle:
         """The oracle of a target, however it is spelled; the same one for the same target.
 

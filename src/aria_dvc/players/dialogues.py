@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Sequence
 
 from aria_dvc.games.alternating import AlternatingMatch
 from aria_dvc.games.base import Config, Match
 from aria_dvc.games.guessing import GuessingMatch
-from aria_dvc.games.registry import get_game
+from aria_dvc.games.registry import get_game, grid_of
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, SelfPlaying
 
-ADVERSARIAL = ("conceding", "hard", "fair", "best_response", "mixed")
+ADVERSARIAL = ("varied", "varied", "hard", "best_response")
 AGENTS = ("narrowing", "narrowing", "narrowing", "casual")
 LONGEST_DEAL = 8
 """Bargaining that takes more lines is played again: it costs most and teaches least."""
 
 
-def scripted_dialogues(game_name: str, n: int, seed: int, reward: str = "win") -> list[Match]:
+def scripted_dialogues(
+    game_name: str, n: int, seed: int, grid: str = "default", reward: str = "win"
+) -> list[Match]:
     """`n` finished matches of mixed configurations and strategies; the same for the same seed.
 
-    `reward` is the rule by which they are paid, and which their prompts tell. None for a game that
-    no scripted player can play: it is learnt by playing alone.
+    Configurations run over the whole grid, again and again. `reward` is the rule by which they are
+    paid, and which their prompts tell. None for a game that no scripted player can play: it is
+    learnt by playing alone.
+
+    Raises:
+        AriaError: the game has no such grid.
     """
     game = get_game(game_name)
-    grid = [config for config in game.grids()["default"] for _ in range(_weight(config))]
     rng = random.Random(f"{game_name}/{seed}")
+    configs = _passes(grid_of(game, grid), rng)
     dialogues: list[Match] = []
     while len(dialogues) < n:
-        match = game.start(rng.choice(grid), reward)
+        match = game.start(next(configs), reward)
         cast = _cast(match, rng)
         if cast is None:
             return []
@@ -42,6 +49,14 @@ def play_out(match: Match, players: dict[str, ScriptedPlayer], seed: int) -> Non
     while match.to_move is not None:
         role = match.to_move
         match.play(players[role].text(match, role, seed))
+
+
+def _passes(grid: Sequence[Config], rng: random.Random) -> Iterator[Config]:
+    """The configurations in ever new orders, each equally often but for its weight."""
+    weighted = [config for config in grid for _ in range(_weight(config))]
+    while True:
+        rng.shuffle(weighted)
+        yield from weighted
 
 
 def _weight(config: Config) -> int:

@@ -40,6 +40,14 @@ def narrowing(match: GuessingMatch, rng: random.Random) -> str:
     return question or guess(match, rng.choice(left), rng)
 
 
+def steady(match: GuessingMatch, rng: random.Random) -> str:
+    """Ask the most informative question of all, the same one after the same answers, then guess."""
+    left = candidates(match)
+    last = match.config["max_questions"] - match.asked <= FEW
+    question = None if len(left) <= FEW or last else telling_most(match, left, _unasked(match))
+    return question or match.knowledge.oracle(left[0]).guesses[0]
+
+
 def casual(match: GuessingMatch, rng: random.Random) -> str:
     """Ask anything that tells something, forget most answers, and guess early."""
     left = candidates(match, remembered=MEMORY)
@@ -50,7 +58,11 @@ def casual(match: GuessingMatch, rng: random.Random) -> str:
     return telling[0]
 
 
-QUESTIONERS: dict[str, Questioner] = {"narrowing": narrowing, "casual": casual}
+QUESTIONERS: dict[str, Questioner] = {
+    "narrowing": narrowing,
+    "steady": steady,
+    "casual": casual,
+}
 
 
 def candidates(match: GuessingMatch, remembered: int = MAX_QUESTIONS) -> list[str]:
@@ -61,7 +73,7 @@ def candidates(match: GuessingMatch, remembered: int = MAX_QUESTIONS) -> list[st
     asked = [text for role, text in match.lines if role == "agent"]
     given = [text for role, text in match.lines if role == "oracle"]
     guessed = {target for question in asked for target in guessed_by(type(match), question)}
-    left = [target for target in match.knowledge.targets() if target not in guessed]
+    left = [target for target in match.targets if target not in guessed]
     for question, heard in list(zip(asked, given, strict=False))[-remembered:]:
         if heard != match.no_answer:
             left = _agreeing(type(match), left, question, heard) or left
@@ -85,9 +97,13 @@ def _yes_or_no(answer: str) -> str | None:
 def best_question(match: GuessingMatch, left: Sequence[str], rng: random.Random) -> str | None:
     """The most informative of a few unasked questions; None when none tells anything."""
     unasked = _unasked(match)
-    drawn = rng.sample(unasked, min(CONSIDERED, len(unasked)))
-    bits = {question: information(type(match), left, question) for question in drawn}
-    best = max(drawn, key=bits.__getitem__, default=None)
+    return telling_most(match, left, rng.sample(unasked, min(CONSIDERED, len(unasked))))
+
+
+def telling_most(match: GuessingMatch, left: Sequence[str], asked: Sequence[str]) -> str | None:
+    """The most informative of the questions, the first among equals; None when none tells."""
+    bits = {question: information(type(match), left, question) for question in asked}
+    best = max(asked, key=bits.__getitem__, default=None)
     return best if best is not None and bits[best] > 0.1 else None
 
 

@@ -24,6 +24,7 @@ STRATEGY_NAMES = (
     "mixed",
     "varied",
     "narrowing",
+    "steady",
     "casual",
     "own",
 )

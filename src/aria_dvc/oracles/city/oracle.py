@@ -320,6 +320,12 @@ def targets() -> tuple[str, ...]:
     return tuple(city.word for city in cities())
 
 
+@cache
+def familiar() -> tuple[str, ...]:
+    """32 cities that small models name, in the order in which small grids take them."""
+    return tuple(find_city(name).word for name in read_lines(PACKAGE, "familiar.txt"))
+
+
 def oracle(target: str) -> CityOracle:
     """The oracle for a target such as `Shanghai, China` or `Shanghai`; the same one for a city.
 

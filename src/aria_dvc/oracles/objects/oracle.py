@@ -78,6 +78,12 @@ def targets() -> tuple[str, ...]:
     return tuple(item.name for item in objects())
 
 
+@cache
+def familiar() -> tuple[str, ...]:
+    """32 objects that small models name, in the order in which small grids take them."""
+    return tuple(read_lines(PACKAGE, "familiar.txt"))
+
+
 def oracle(target: str) -> ObjectOracle:
     """The oracle for a target such as `Cat`; the same one for the same object.
 
