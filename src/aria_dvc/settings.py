@@ -107,8 +107,10 @@ class LogSource(Block):
         description="whose reward model and policy learn from it; one not listed trains nothing"
     )
     episodes: int = Field(0, ge=0, description="games to play (paper: 1000)")
-    grid: str = Field("default", description="configurations: default; glee48, glee_full (bargaining, negotiation); small16, "
-        "small32 (guessing games)",
+    grid: str = Field(
+        "default",
+        description="configurations: default; glee48, glee_full (bargaining, negotiation); "
+        "small16, small32 (guessing games)",
     )
     reward: Literal["win", "utility"] = Field(
         "win", description="final reward: win (1, 0.5, 0) or utility"

@@ -1,8 +1,8 @@
 """Players that follow a named strategy and read the state of the match, not the chat.
 
-Adversarial games: conceding, hard, fair, best_response, mixed. Guessing games: narrowing, casual
-for the agent; `embedded_oracle` answers from packaged knowledge. Games that bring their own words
-(`SelfPlaying`): own. A reply depends on nothing but the match and the request's seed.
+Adversarial games: conceding, hard, fair, best_response, mixed. Guessing games: narrowing,
+steady, casual for the agent; `embedded_oracle` answers from packaged knowledge. Games that bring
+their own words (`SelfPlaying`): own. A reply depends on nothing but the match and the seed.
 """
 
 from __future__ import annotations
