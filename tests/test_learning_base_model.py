@@ -127,9 +127,8 @@ def test_every_game_has_its_own_number_of_dialogues_and_grid():
     settings = warm_start_settings(episodes=2, by_game=by_game)
     games = ["bargaining", "negotiation", "twenty_questions"]
     warm_start_examples(settings, games, noted, Renderer(tiny_tokenizer()), 0)
-    assert asked == [
-        ("bargaining", 5, "glee48"), ("negotiation", 2, "small"), ("twenty_questions", 2, "default"),
-    ]  # fmt: skip
+    assert asked[:2] == [("bargaining", 5, "glee48"), ("negotiation", 2, "small")]
+    assert asked[2:] == [("twenty_questions", 2, "default")]
 
 
 def test_no_dialogue_worth_imitating_is_an_error():

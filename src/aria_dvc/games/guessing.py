@@ -157,5 +157,7 @@ def complete(game: str, config: Config) -> Config:
     if "among" not in config:
         return full
     if config["among"] not in SMALL:
-        raise AriaError(f"{game}: among is {config['among']!r}: use one of {SMALL}, or leave it out")
+        raise AriaError(
+            f"{game}: among is {config['among']!r}: use one of {SMALL}, or leave it out"
+        )
     return {**full, "among": config["among"]}
