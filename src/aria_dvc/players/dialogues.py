@@ -11,25 +11,17 @@ from aria_dvc.games.guessing import GuessingMatch
 from aria_dvc.games.registry import get_game, grid_of
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, SelfPlaying
 
-<<<<<<< HEAD
 ADVERSARIAL = ("varied", "varied", "hard", "best_response")
-AGENTS = ("narrowing", "narrowing", "narrowing", "casual")
-=======
-ADVERSARIAL = ("conceding", "hard", "fair", "best_response", "mixed")
+"""None that judges in the shipped evaluation, so that its opponents are strangers."""
 AGENTS = ("steady",)
 """A model learns one tree of questions from the fewest dialogues; further habits cost success."""
->>>>>>> guess
 LONGEST_DEAL = 8
 """Bargaining that takes more lines is played again: it costs most and teaches least."""
 
 
-<<<<<<< HEAD
 def scripted_dialogues(
     game_name: str, n: int, seed: int, grid: str = "default", reward: str = "win"
 ) -> list[Match]:
-=======
-def scripted_dialogues(game_name: str, n: int, seed: int, grid: str = "default") -> list[Match]:
->>>>>>> guess
     """`n` finished matches of mixed configurations and strategies; the same for the same seed.
 
     Configurations run over the whole grid, again and again. `reward` is the rule by which they are

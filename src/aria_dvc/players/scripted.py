@@ -1,15 +1,9 @@
 """Players that follow a named strategy and read the state of the match, not the chat.
 
-<<<<<<< HEAD
 Adversarial games: conceding, hard, fair, best_response, mixed, and varied, which is another player
-in every episode. Guessing games: narrowing, casual for the agent; `embedded_oracle` answers from
-packaged knowledge. Games that bring their own words (`SelfPlaying`): own. A reply depends on
+in every episode. Guessing games: narrowing, steady, casual for the agent; `embedded_oracle` answers
+from packaged knowledge. Games that bring their own words (`SelfPlaying`): own. A reply depends on
 nothing but the match and the request's seeds.
-=======
-Adversarial games: conceding, hard, fair, best_response, mixed. Guessing games: narrowing,
-steady, casual for the agent; `embedded_oracle` answers from packaged knowledge. Games that bring
-their own words (`SelfPlaying`): own. A reply depends on nothing but the match and the seed.
->>>>>>> guess
 """
 
 from __future__ import annotations
