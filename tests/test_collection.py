@@ -17,12 +17,14 @@ from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.assignments import assign
 from aria_dvc.arena.collection import collect_episodes, with_hint
+from aria_dvc.arena.evaluate import COLUMNS, _row, _sessions
 from aria_dvc.arena.journal import Journal
 from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import load_params
+from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.players.base import PlayerFailure, Reply
 from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.players.engine import Engine
@@ -365,6 +367,30 @@ def test_a_collection_is_played_by_the_model_that_its_log_names_without_an_adapt
     sessions = [collect_session(p, "bargaining") for p in (params, named)]
     assert [session.model for session in sessions] == ["data/base_model", "models/language/mine"]
     assert [session.adapter for session in sessions] == [None, None]
+
+
+def test_a_game_is_paid_by_one_rule_wherever_it_is_played():
+    shipped = load_params(ROOT / "params.yaml")
+    params = shipped.model_copy(update={"rewards": {**shipped.rewards, "bargaining": "utility"}})
+    sessions = [
+        collect_session(params, "bargaining"),
+        OnlineGames(params, "adversarial")._session("bargaining", 1, Path("a"), "policy", 0),
+        *(session for _, session in _sessions(params, "bargaining", None)),
+    ]
+    assert {session.reward for session in sessions} == {"utility"}
+    assert collect_session(params, "negotiation").reward == shipped.rewards["negotiation"]
+
+
+def test_an_evaluation_row_counts_the_policys_own_refused_moves():
+    game, said = get_game("bargaining"), iter(["hm", "I keep 60%.", "I accept."])
+    players = {"alice": Talker(lambda r: next(said)), "bob": scripted_player("hard")}
+    (episode,) = collect_episodes(
+        game, assign(game, 1, 0), players, play_settings(), pace(), reward="margin"
+    )
+    specs = {"alice": "policy", "bob": "scripted:hard"}
+    rows = [dict(zip(COLUMNS, _row(episode, "aria", r, specs), strict=True)) for r in game.roles]
+    assert [row["refused"] for row in rows] == [1, 0]
+    assert [row["turns"] for row in rows] == [2, 1]
 
 
 def test_a_journal_entry_of_another_configuration_is_not_taken(tmp_path):

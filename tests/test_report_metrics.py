@@ -1,5 +1,6 @@
 """Rates, intervals and paired differences against their textbook formulas."""
 
+import json
 import math
 import random
 from fractions import Fraction
@@ -32,6 +33,7 @@ from aria_dvc.report.metrics import (
     brief_learning,
     credit_metrics,
     evaluation_metrics,
+    refused_per_turn,
 )
 from aria_dvc.report.projection import project
 
@@ -249,6 +251,22 @@ def test_evaluation_pairs_episodes_and_counts_failures_by_kind():
     brief = brief_evaluation(result)
     assert brief["vanilla"] == 0.3333
     assert set(brief) == {"vanilla", "aria", "aria_gain_low", "aria_gain_high"}
+
+
+def test_refused_moves_of_a_collection_are_counted_by_role_and_own_turns():
+    refused = [{"role": "bob", "kind": "empty", "text": ""}] * 3
+    players = {"alice": {"name": "policy"}, "bob": {"name": "policy"}}
+    infos = [{"players": players, "refused": refused}, {"players": players}, {}]
+    turns = pd.DataFrame({"role": ["alice", "bob"] * 6})
+    frame = pd.DataFrame(
+        [
+            {"episode_id": str(number), "role": role, "info": json.dumps(info)}
+            for number, info in enumerate(infos)
+            for role in players
+        ]
+    )
+    assert refused_per_turn(turns, frame) == {"alice": 0.0, "bob": 0.5}
+    assert refused_per_turn(turns, frame[frame["episode_id"] == "2"]) == {}
 
 
 def test_a_game_that_one_variant_lacks_makes_no_pair():

@@ -56,5 +56,5 @@ def _of_deal(rule: str, own: Fraction, rival: Fraction) -> float:
     if rule == "utility":
         return float(own)
     if rule == "margin":
-        return float(min(1, max(0, Fraction(1, 2) + (own - rival) / 2)))
+        return min(1.0, max(0.0, float(Fraction(1, 2) + (own - rival) / 2)))
     return 0.5 + 0.5 * ((own > rival) - (own < rival))

@@ -10,28 +10,22 @@ from aria_dvc.packaged import read_yaml
 _PHRASES = {
     name: tuple(lines) for name, lines in read_yaml("aria_dvc.players", "phrases.yaml").items()
 }
-OFFERS = 2 * (_PHRASES["own_shares"] + _PHRASES["other_shares"]) + _PHRASES["pairs"]
+OFFERS = _PHRASES["own_shares"] + _PHRASES["other_shares"]
 ACCEPT, REJECT, OUTSIDE = _PHRASES["accept"], _PHRASES["reject"], _PHRASES["outside"]
 
 
-def say_shares(rng: random.Random, role: str, gains: Sequence[str], pair: str, first: bool) -> str:
-    """An offer in bargaining.
-
-    Args:
-        gains: Alice's and Bob's as text.
-        pair: both in percent, Alice's first, such as 60/40.
-        first: whether it opens the game.
-    """
+def say_shares(rng: random.Random, role: str, gains: Sequence[str], first: bool) -> str:
+    """An offer in bargaining; `gains` are Alice's and Bob's as text."""
     opening = rng.choice(_PHRASES["share_openings" if first else "share_replies"])
-    return share_text(opening + rng.choice(OFFERS), role, gains, pair)
+    return share_text(opening + rng.choice(OFFERS), role, gains)
 
 
-def share_text(phrase: str, role: str, gains: Sequence[str], pair: str) -> str:
+def share_text(phrase: str, role: str, gains: Sequence[str]) -> str:
     """A sentence with OFFERS' blanks in the mouth of `role`."""
     names = ("Alice", "Bob")
     own = 0 if role == "alice" else 1
     words = {"own": gains[own], "other": gains[1 - own]}
-    return phrase.format(**words, name=names[own], rival=names[1 - own], pair=pair)
+    return phrase.format(**words, name=names[own], rival=names[1 - own])
 
 
 def say_price(rng: random.Random, role: str, price: str, first: bool) -> str:

@@ -134,8 +134,7 @@ def _share(match: BargainingMatch, role: str, strategy: Strategy, rng: random.Ra
     share = percent if role == "alice" else 1 - percent
     whole, unit = (Fraction(100), "%") if match.money > SMALL_SUM else (match.money, "")
     gains = [number_text(whole * part) + unit for part in (share, 1 - share)]
-    pair = "/".join(number_text(100 * part) for part in (share, 1 - share))
-    return phrases.say_shares(rng, role, gains, pair, not match.offers)
+    return phrases.say_shares(rng, role, gains, not match.offers)
 
 
 def _observation(

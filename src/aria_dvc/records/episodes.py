@@ -146,9 +146,9 @@ class Refused:
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
+        role, kind, text = (_str(value[name]) for name in ("role", "kind", "text"))
         position = value.get("position")
-        said = (_str(value[name]) for name in ("role", "kind", "text"))
-        return cls(*said, None if position is None else _int(position))
+        return cls(role, kind, text, None if position is None else _int(position))
 
     def to_json(self) -> dict[str, Any]:
         said = {"role": self.role, "kind": self.kind, "text": self.text}
