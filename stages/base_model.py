@@ -15,7 +15,9 @@ def main(params: Params) -> None:
             params.pace,
             paths.BASE_MODEL,
             seed=params.seed,
-            dialogues=scripted_dialogues,
+            dialogues=lambda game, n, seed, grid: scripted_dialogues(
+                game, n, seed, grid, params.reward_rule(game)
+            ),
             progress=progress,
         )
 

@@ -23,8 +23,11 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import load_params
 from aria_dvc.players.base import PlayerFailure, Reply
+from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.policy import PolicyPlayer
+from aria_dvc.players.scripted import scripted_player
+from aria_dvc.records.episodes import Refused, SampledWith
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
 from aria_dvc.seeds import derived_seed
@@ -153,6 +156,50 @@ def test_what_became_a_line_is_recorded_with_whether_a_reask_came_before_it(
     assert [u.text for u in episode.utterances] == [texts[n - 1] for n in tokens.values()]
     assert episode.info["reasked"] == reasked
     assert (episode.info["failure"] is not None) == failed
+    refused = [text for text in texts if text != "hi"]
+    assert [one.text for one in episode.record.refused] == refused
+    kept = [one.text for one in episode.record.refused if one.position is not None]
+    assert kept == ([u.text for u in episode.utterances if u.text != "hi"] if failed else [])
+
+
+def test_without_reasks_a_refused_text_is_the_last_action_of_its_speaker():
+    players = {
+        "alice": scripted_player("hard"),
+        "bob": Talker(lambda request: "Would you like some tea?"),
+    }
+    game = get_game("bargaining")
+    settings = play_settings(max_reasks=0)
+    (episode,) = collect_episodes(
+        game, assign(game, 1, 0), players, settings, pace(), reward="margin"
+    )
+    assert [u.role for u in episode.utterances] == ["alice", "bob"]
+    assert episode.record.refused == [
+        Refused("bob", episode.record.failure.kind, "Would you like some tea?", 1)
+    ]
+    assert (episode.record.reasked, episode.rewards) == ([], {"alice": 0.25, "bob": 0.0})
+
+
+def test_what_the_environment_could_not_say_is_kept_too():
+    answers = iter(["Perhaps.", "Maybe."])
+    players = {"agent": Talker(lambda r: "Is it heavy?"), "oracle": Talker(lambda r: next(answers))}
+    game = get_game("twenty_questions")
+    (episode,) = collect_episodes(
+        game, assign(game, 1, 0), players, play_settings(max_reasks=1), pace()
+    )
+    assert [(one.role, one.text, one.position) for one in episode.record.refused] == [
+        ("oracle", "Perhaps.", None),
+        ("oracle", "Maybe.", 1),
+    ]
+
+
+def test_how_a_language_model_was_sampled_is_recorded():
+    settings = play_settings(temperature=0.7, top_p=0.9)
+    served = Endpoint(base_url="http://a/v1", model="m", options={"temperature": None, "top_p": 0})
+    players = {"alice": tiny_policy(settings, pace()), "bob": Talker(lambda r: "hi")}
+    game = CountingGame()
+    (episode,) = collect_episodes(game, assign(game, 1, 0), players, settings, pace())
+    assert episode.record.sampling == {"alice": SampledWith(0.7, 0.9)}
+    assert EndpointPlayer("x", served, settings, 1).sampling == SampledWith(1.0, 0)
 
 
 def test_hint_goes_into_the_last_message_and_changes_nothing_else():

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.registry import get_game
+from aria_dvc.games.rewards import NO_DEAL, aim
+from aria_dvc.records.names import REWARD_RULES
 
 BARGAINING = get_game("bargaining")
 NEGOTIATION = get_game("negotiation")
@@ -175,6 +177,23 @@ def test_the_utility_rule_rewards_the_own_utility():
     assert match.outcome.rewards == pytest.approx({"alice": 0.5, "bob": -0.1})
 
 
+def test_the_margin_rule_rewards_the_lead_within_bounds():
+    match = play(BARGAINING.start(CONFIG_B, "margin"), "60/40", "50/50", "I accept.")
+    assert match.outcome.rewards == pytest.approx({"alice": 0.525, "bob": 0.475})
+    match = play(NEGOTIATION.start(CONFIG_N, "margin"), "I offer $11,000", "Deal.")
+    assert match.outcome.rewards == pytest.approx({"alice": 0.6, "bob": 0.4})
+    match = play(NEGOTIATION.start(CONFIG_N, "margin"), "I offer $90,000", "Deal.")
+    assert match.outcome.rewards == {"alice": 1.0, "bob": 0.0}
+
+
+@pytest.mark.parametrize("rule", REWARD_RULES)
+def test_no_deal_is_worth_the_same_however_it_comes_about(rule):
+    worth = dict.fromkeys(("alice", "bob"), NO_DEAL[rule])
+    rejected = play(BARGAINING.start({**CONFIG_B, "rounds": 1}, rule), "60/40", "I reject.")
+    left = play(NEGOTIATION.start(CONFIG_N, rule), "I offer $9,000", "I deal with John.")
+    assert rejected.outcome.rewards == left.outcome.rewards == worth
+
+
 def test_the_last_round_ends_the_game_even_with_another_offer():
     config = {**CONFIG_B, "rounds": 2}
     for answer in ("I reject.", "50/50", "No."):
@@ -201,11 +220,12 @@ def test_moves_out_of_turn_are_refused(game, config, texts, kind):
     assert refusal.value.kind == kind
 
 
+@pytest.mark.parametrize("rule", REWARD_RULES)
 @pytest.mark.parametrize(("game", "config"), [(BARGAINING, CONFIG_B), (NEGOTIATION, CONFIG_N)])
-def test_a_forfeit_is_a_loss_and_keeps_a_cleaned_text(game, config):
-    match = game.start(config)
+def test_a_forfeit_is_worth_nothing_and_no_win_of_the_other(game, config, rule):
+    match = game.start(config, rule)
     match.forfeit("unreadable", "blah\x00\n" * 1000 + "<|im_end|>")
-    assert match.outcome.rewards == {"alice": 0.0, "bob": 1.0}
+    assert match.outcome.rewards == {"alice": 0.0, "bob": NO_DEAL[rule]}
     assert match.outcome.utilities == {"alice": 0.0, "bob": 0.0}
     assert (match.outcome.reason, match.outcome.failure.role) == ("failure", "alice")
     assert match.outcome.failure.kind == "unreadable"
@@ -214,26 +234,42 @@ def test_a_forfeit_is_a_loss_and_keeps_a_cleaned_text(game, config):
     assert len(match.lines[0][1]) <= 1000
     assert "\x00" not in match.lines[0][1]
     assert match.to_move is None
-    silent = game.start(config, "utility")
+    first = "I keep 60." if game is BARGAINING else "I offer $9,000."
+    silent = play(game.start(config, rule), first)
     silent.forfeit("endpoint_unreachable")
-    assert (silent.lines, silent.outcome.rewards) == ([], {"alice": 0.0, "bob": 0.0})
+    assert silent.lines == [("alice", first)]
+    assert silent.outcome.rewards == {"alice": NO_DEAL[rule], "bob": 0.0}
 
 
 def test_prompts_tell_what_a_player_may_know():
     rich = BARGAINING.start({**CONFIG_B, "delta_b": 0.95, "rounds": 12})
-    assert "10% of its value for you and 5% for Bob" in rich.system_prompt("alice")
-    assert "5% of its value for you and 10% for Alice" in rich.system_prompt("bob")
+    assert "costs you 10%, Bob 5%." in rich.system_prompt("alice")
+    assert "costs you 5%, Alice 10%." in rich.system_prompt("bob")
     assert "12 rounds" in rich.system_prompt("bob")
     poor = BARGAINING.start({**CONFIG_B, "rounds": 25, "complete_information": False})
+    assert "costs you 10%. It may end at any time." in poor.system_prompt("alice")
     assert "20%" not in poor.system_prompt("alice")
     assert "25" not in poor.system_prompt("alice")
     match = NEGOTIATION.start({**CONFIG_N, "complete_information": False, "rounds": 30})
-    assert "$8,000 to you." in match.system_prompt("alice")
+    assert "Worth $8,000 to you." in match.system_prompt("alice")
     assert "12,000" not in match.system_prompt("alice")
     assert "8,000" not in match.system_prompt("bob")
     assert "30" not in match.system_prompt("bob")
     open_match = NEGOTIATION.start(CONFIG_N)
-    assert "$12,000 to you and $8,000 to Alice" in open_match.system_prompt("bob")
+    assert "Worth $12,000 to you, $8,000 to Alice." in open_match.system_prompt("bob")
+
+
+@pytest.mark.parametrize("rule", REWARD_RULES)
+@pytest.mark.parametrize("role", ["alice", "bob"])
+@pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION])
+def test_games_share_a_prefix_that_holds_all_rules(game, role, rule):
+    prompts = [game.start(c, rule).system_prompt(role) for c in game.grids()["glee_full"]]
+    aimed = aim(rule, {"alice": "Bob", "bob": "Alice"}[role])
+    heads = {prompt.partition(aimed)[0] for prompt in prompts}
+    (head,) = heads
+    for told in (f"You are {role.capitalize()}", '"I accept."', "I offer", "No deal, no gain."):
+        assert told in head
+    assert max(len(prompt) for prompt in prompts) < 2 * len(head + aimed)
 
 
 def test_hints_do_not_tell_the_rivals_value():
@@ -276,8 +312,8 @@ def test_wrong_configurations_are_one_clear_line(game, config, message):
 def test_wrong_names_are_met_with_the_nearest():
     with pytest.raises(AriaError, match="did you mean bargaining"):
         get_game("bargainning")
-    with pytest.raises(AriaError, match="unknown reward rule wins"):
-        BARGAINING.start(CONFIG_B, "wins")
+    with pytest.raises(AriaError, match=r"unknown reward rule margn \(did you mean margin\?\)"):
+        BARGAINING.start(CONFIG_B, "margn")
 
 
 def test_money_is_exact_even_with_decimals():

@@ -52,7 +52,7 @@ def test_its_parser_is_as_strict_as_the_others(last_stone):
             match.play(text)
     assert (match.lines, match.to_move) == ([], "alice")
     match.forfeit("unreadable", "I take everything")
-    assert match.outcome.rewards == {"alice": 0.0, "bob": 1.0}
+    assert match.outcome.rewards == {"alice": 0.0, "bob": 0.5}
     with pytest.raises(AriaError, match="use stones"):
         last_stone.start({"stones": "many"})
 

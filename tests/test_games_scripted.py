@@ -84,7 +84,7 @@ def test_every_phrase_is_read_as_it_is_meant(role):
     said = set()
     for seed in range(2_000):
         rng, first = random.Random(seed), seed % 2 == 0
-        offer = phrases.say_shares(rng, role, "6,200", "3,800", first)
+        offer = phrases.say_shares(rng, role, ("6,200", "3,800"), "62/38", first)
         assert match.read(offer, role).value == 6_200, offer
         price = phrases.say_price(rng, role, "11,500", first)
         assert trade.read(price, role).value == 11_500, price
@@ -147,6 +147,16 @@ def test_dialogues_are_the_same_for_the_same_seed(name):
     texts = [[match.lines for match in scripted_dialogues(name, 12, seed)] for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
     assert all(match.outcome for match in scripted_dialogues(name, 12, 1))
+
+
+@pytest.mark.parametrize("role", ["alice", "bob"])
+def test_a_deal_is_named_by_either_share_equally_often_and_means_the_same(role):
+    match = BARGAINING.start({"money": 10_000, "delta_a": 0.9, "delta_b": 0.9})
+    said = [phrases.share_text(one, role, ("60%", "40%"), "60/40") for one in phrases.OFFERS]
+    assert {match.read(text, role).value for text in said} == {6_000}
+    own, other = ("60%", "40%") if role == "alice" else ("40%", "60%")
+    named = [sum(share in text and "/" not in text for text in said) for share in (own, other)]
+    assert named[0] == named[1] > 0.9 * len(said) / 2
 
 
 def test_replies_come_through_the_player_interface():

@@ -135,7 +135,7 @@ def test_a_pair_is_in_percent_and_alices_share_comes_first(whole, role):
     match = match_of("bargaining", whole, [whole // 2])
     for text in ("60/40", "60 / 40", "60-40", "I propose a 60/40 split.", "Let's do 60:40."):
         assert match.read(text, role).value == Fraction(60, 100) * whole
-    assert "60/40 names Alice's share first" in match.system_prompt(role)
+    assert "60/40 is 60 for Alice." in match.system_prompt(role)
     mine = match.read("I propose 60/40 in my favor.", role).value
     assert mine == Fraction(60 if role == "alice" else 40, 100) * whole
 

@@ -100,6 +100,10 @@ def set_at(raw, path, value):
         ("aggregate.method", "kernel", "variants.aria.credit: aria is neither aggregate.method"),
         ("logs.bargaining.episodes", 0, "logs.bargaining.episodes: no game is played"),
         ("logs.bargaining.players.bob", "endpoint:x", "bob: no endpoint x under endpoints"),
+        ("rewards.bargaining", "margn", "rewards.bargaining: unknown rule margn (did you mean ma"),
+        ("rewards.bargainin", "win", "rewards: unknown game bargainin (did you mean bargaining?)"),
+        ("rewards.guess_my_city", "win", "rewards.guess_my_city: success is 1 and failure 0"),
+        ("rewards", {"bargaining": "win"}, "rewards.negotiation: say how the end of this game"),
         ("logs.bargaining.category", "single_agent", "bargaining is a game of adversarial"),
         (
             "logs.bargainin",

@@ -34,7 +34,7 @@ def test_the_fingerprint_is_every_stages_only_code_dependency():
 
 def test_stage_script_and_block_share_one_name():
     scripts = {path.stem for path in (ROOT / "stages").glob("*.py")}
-    shared = {"k", "seed", "categories", "variants", "logs", "endpoints", "pace"}
+    shared = {"k", "seed", "categories", "variants", "logs", "rewards", "endpoints", "pace"}
     blocks = set(load_params(ROOT / "params.yaml").model_dump()) - shared
     assert set(STAGES) == scripts
     assert set(STAGES) - blocks == {"code"}

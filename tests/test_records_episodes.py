@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aria_dvc.records.episodes import BrokenOff, Episode, PlayerName, Record, Tokens
+from aria_dvc.records.episodes import (
+    BrokenOff,
+    Episode,
+    PlayerName,
+    Record,
+    Refused,
+    SampledWith,
+    Tokens,
+)
 
 PLAYED = {
     "config": {"money": 100, "delta": 0.9},
@@ -20,6 +28,11 @@ PLAYED = {
     "details": {"deal": False},
     "reasked": [0, 2],
     "cut": [],
+    "refused": [
+        {"role": "bob", "kind": "unreadable", "text": "hm"},
+        {"role": "bob", "kind": "unreadable", "text": "so", "position": 2},
+    ],
+    "sampling": {"alice": {"temperature": 0.7, "top_p": 0.95}},
 }
 json = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab", max_size=3),
@@ -34,6 +47,8 @@ def test_a_played_episode_is_typed():
     assert record.failure == BrokenOff("bob", "unreadable")
     assert record.players["alice"] == PlayerName("policy", "m")
     assert record.tokens == {"alice": Tokens(4, 2)}
+    assert record.sampling == {"alice": SampledWith(0.7, 0.95)}
+    assert record.refused[1] == Refused("bob", "unreadable", "so", 2)
     assert (record.seed, record.reasked, record.extra) == (7, [0, 2], {})
 
 

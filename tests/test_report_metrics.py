@@ -213,7 +213,8 @@ def played(variant, episode, won, kind="", role="alice", winnable=True):
         "winnable": winnable,
         "won": won,
         "reward": float(won),
-        "turns": 3,
+        "turns": 4,
+        "refused": 1,
         "no_deal": kind != "",
         "failure_role": "alice" if kind else "",
         "failure_kind": kind,
@@ -237,6 +238,7 @@ def test_evaluation_pairs_episodes_and_counts_failures_by_kind():
     assert alice["aria"]["rate"] == 0.5
     assert alice["aria"]["failures"] == {"alice: no_offer": 1}
     assert alice["aria"]["no_deal_rate"] == 0.5
+    assert alice["aria"]["refused_per_turn"] == 0.25
     assert result["all"]["aria"]["episodes"] == 3
     gain = result["minus_vanilla"]["aria"]
     assert gain["mean"] == pytest.approx(1 / 3)

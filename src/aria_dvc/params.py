@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec
-from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.names import ADVERSARIAL, PLAYABLE, REWARD_RULES
 from aria_dvc.settings import (
     IN_PROCESS,
     LANGUAGE_MODELS,
@@ -67,6 +67,10 @@ class Params(Block):
     logs: dict[str, LogSource] = Field(
         min_length=1, description="dialogues by name: games that are played, logs of your own"
     )
+    rewards: dict[str, str] = Field(
+        description="final reward by game: win (1, 0.5, 0; the paper's), utility, or margin "
+        "(0.5 + (own - other) / 2, no deal 0.25); a forfeit is 0"
+    )
     endpoints: dict[str, Endpoint] = Field(
         description="OpenAI-compatible servers by name, for players and embed.source"
     )
@@ -89,6 +93,7 @@ class Params(Block):
         problems = [
             *self._k_problems(),
             *self._log_problems(),
+            *self._reward_problems(),
             *self._variant_problems(),
             *self._player_problems(),
             *self._online_problems(),
@@ -109,6 +114,10 @@ class Params(Block):
     def variant(self, name: str) -> PolicyParams:
         """The block `policy` with what the variant `name` changes of it."""
         return PolicyParams.model_validate(merged(self.policy.model_dump(), self.variants[name]))
+
+    def reward_rule(self, game: str) -> str:
+        """The reward rule of `game`; a game that no rule pays takes none, so any will do."""
+        return self.rewards.get(game, REWARD_RULES[0])
 
     def _k_problems(self) -> list[str]:
         if self.k == "auto" or 2 <= self.k <= self.cluster.k_max:
@@ -145,6 +154,21 @@ class Params(Block):
             if not self.logs_of(category)
         ]
         return problems + unknown + empty + [p for n in self.logs for p in self._one_log(n)]
+
+    def _reward_problems(self) -> Iterator[str]:
+        known = ", ".join(REWARD_RULES)
+        for game, rule in self.rewards.items():
+            if game not in PLAYABLE:
+                yield f"rewards: unknown game {game}{did_you_mean(game, PLAYABLE)}"
+            elif PLAYABLE[game] != ADVERSARIAL:
+                yield f"rewards.{game}: success is 1 and failure 0 in this game: take it off"
+            elif rule not in REWARD_RULES:
+                hint = did_you_mean(rule, REWARD_RULES)
+                yield f"rewards.{game}: unknown rule {rule}{hint}: use one of {known}"
+        played = {*self.base_model.games, *(n for n, log in self.logs.items() if log.is_played)}
+        for game in sorted({*played, *self.evaluate.games} - self.rewards.keys()):
+            if PLAYABLE.get(game) == ADVERSARIAL:
+                yield f"rewards.{game}: say how the end of this game is paid: {known}"
 
     def _one_log(self, name: str) -> Iterator[str]:
         log = self.logs[name]

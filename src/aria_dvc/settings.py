@@ -112,9 +112,6 @@ class LogSource(Block):
         description="configurations: default; glee48, glee_full (bargaining, negotiation); "
         "small16, small32 (guessing games)",
     )
-    reward: Literal["win", "utility"] = Field(
-        "win", description="final reward: win (1, 0.5, 0) or utility"
-    )
     players: dict[str, str] = Field(
         default_factory=dict,
         description="who plays each role: policy, base, embedded, scripted:NAME or endpoint:NAME",
@@ -190,8 +187,8 @@ class PlaySettings(Block):
     max_new_tokens: int = Field(ge=1, description="longest utterance in tokens")
     max_reasks: int = Field(
         ge=0,
-        description="times a player is asked again after an illegal move, before it forfeits; "
-        "what it says then trains no policy",
+        description="times a player is asked again after an illegal move, before it forfeits and "
+        "that text is its last action, worth 0; what is said after a re-ask trains no policy",
     )
     sampling: dict[str, SamplingOverride] = Field(
         description="own sampling of a player by its name, e.g. endpoint:local with temperature"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Failure, Game, IllegalMove, Match, Outcome
 from aria_dvc.games.parsing import cut, utterance
+from aria_dvc.games.rewards import after_forfeit
 
 ROLES = ("alice", "bob")
 _TAKE = re.compile(r"(?:(?:well|fine), |then )?(?:i )?take ([0-9]+)\.?", re.IGNORECASE)
@@ -69,6 +70,8 @@ class LastStoneMatch(Match):
 
     def _end(self, winner: str, reason: str, failure: Failure | None = None) -> None:
         rewards = {role: float(role == winner) for role in ROLES}
+        if failure:
+            rewards = after_forfeit("win", ROLES, failure.role)
         self.outcome = Outcome(rewards, reason, details={"left": self.left}, failure=failure)
 
 

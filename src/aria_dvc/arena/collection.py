@@ -12,7 +12,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aria_dvc.arena.journal import Journal
@@ -20,8 +20,9 @@ from aria_dvc.arena.stats import Stats
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game, IllegalMove, Match
+from aria_dvc.games.parsing import cut
 from aria_dvc.games.registry import grid_of
-from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
+from aria_dvc.players.base import Player, PlayerFailure, Reply, Request, Sampling
 from aria_dvc.progress import progress_bar
 from aria_dvc.records.episodes import (
     BrokenOff,
@@ -29,6 +30,7 @@ from aria_dvc.records.episodes import (
     Generation,
     PlayerName,
     Record,
+    Refused,
     Tokens,
     Utterance,
 )
@@ -239,10 +241,13 @@ async def play_episode(collection: _Collection, assignment: Assignment, stats: S
     usages = {role: _Usage() for role in collection.players}
     said: dict[int, _AcceptedReply] = {}  # by position in the dialogue
     turn = 0
+    refused: list[Refused] = []
     while (role := match.to_move) is not None:
-        taken = await _Turn(collection, assignment, match, role, turn, usages[role], stats).take()
+        one = _Turn(collection, assignment, match, role, turn, usages[role], stats)
+        taken = await one.take()
         if taken is not None:
             said[len(match.lines) - 1] = taken
+        refused += one.refused
         turn += 1
     for player in set(collection.players.values()):
         player.finished(assignment.episode_id)
@@ -252,7 +257,7 @@ async def play_episode(collection: _Collection, assignment: Assignment, stats: S
         utterances=[Utterance(role, text) for role, text in match.lines or _silence(match)],
         rewards=dict(match.outcome.rewards) if match.outcome else {},
         prompts=prompts,
-        info=_record(collection, assignment, match, usages, said).to_json(),
+        info=_record(collection, assignment, match, usages, said, refused).to_json(),
     )
 
 
@@ -275,6 +280,7 @@ class _Turn:
     turn: int
     usage: _Usage
     stats: Stats
+    refused: list[Refused] = field(default_factory=list)
 
     async def take(self) -> _AcceptedReply | None:
         """Play the role's move, or forfeit with the last text; None if that left no line."""
@@ -290,6 +296,8 @@ class _Turn:
             except IllegalMove as error:
                 hint, kind = error.hint, error.kind
                 self.usage.reasks[kind] += 1
+                self.refused.append(Refused(self.role, kind, cut(reply.text)))
+                self.stats.refused += 1
             except PlayerFailure as failure:
                 if failure.kind not in OWN_FAULTS:
                     raise AriaError(
@@ -299,7 +307,18 @@ class _Turn:
                 break
         lines = len(self.match.lines)
         self.match.forfeit(kind, last.reply.text.strip() if last else "")
-        return last if len(self.match.lines) > lines else None
+        if len(self.match.lines) == lines:
+            return None
+        self._note_last_line()
+        return last
+
+    def _note_last_line(self) -> None:
+        """The text that the role gave up with is the last line of the dialogue."""
+        for index in reversed(range(len(self.refused))):
+            if self.refused[index].text:
+                position = len(self.match.lines) - 1
+                self.refused[index] = replace(self.refused[index], position=position)
+                break
 
     async def _ask(self, attempt: int, hint: str) -> Reply:
         episode_id = self.assignment.episode_id
@@ -340,6 +359,7 @@ def _record(
     match: Match,
     usages: Mapping[str, _Usage],
     said: Mapping[int, _AcceptedReply],
+    refused: list[Refused],
 ) -> Record:
     """Everything that is kept of how a finished match was played."""
     outcome = match.outcome
@@ -358,6 +378,12 @@ def _record(
         details=dict(outcome.details),
         reasked=[position for position, one in said.items() if one.reasks],
         cut=[position for position, one in said.items() if one.reply.cut],
+        refused=refused,
+        sampling={
+            role: player.sampling
+            for role, player in players
+            if role in match.roles and isinstance(player, Sampling)
+        },
         generations=[
             Generation(position, one.reply.token_ids, one.reply.logprobs)
             for position, one in said.items()

@@ -41,6 +41,7 @@ COLUMNS = {
     "failure_role": "str",
     "failure_kind": "str",
     "turns": "int64",
+    "refused": "int64",
     "completion_tokens": "int64",
 }
 
@@ -84,6 +85,7 @@ def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[
                     wanted.grid,
                     str(policy) if whole else BASE_MODEL,
                     None if whole else policy,
+                    params.reward_rule(name),
                     purpose="evaluate",
                 ),
             )
@@ -126,5 +128,6 @@ def _row(episode: Episode, variant: str, role: str, players: Mapping[str, str]) 
         failure.role if failure else "",
         failure.kind if failure else "",
         sum(utterance.role == role for utterance in episode.utterances),
+        sum(one.role == role for one in record.refused),
         record.tokens[role].completion,
     )

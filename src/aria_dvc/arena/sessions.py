@@ -32,6 +32,7 @@ class Session:
 
     Args:
         players: player spec per role (see player_specs.py).
+        reward: the reward rule (games/rewards.py), told to the players and paid at the end.
         model: the folder of the model behind `policy` and `base`.
         adapter: LoRA folder of the player `policy`, if any.
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
@@ -117,6 +118,6 @@ def collect_session(params: Params, log: str) -> Session:
         source.episodes,
         source.grid,
         source.source,
-        reward=source.reward,
+        reward=params.reward_rule(log),
         record_logprobs=params.collect.record_logprobs,
     )

@@ -19,6 +19,7 @@ class Stats:
         self.resumed = resumed
         self.done = resumed
         self.tokens = 0
+        self.refused = 0
         self.failures: Counter[str] = Counter()
         self.update = update
         self.started = self.last_reply = time.monotonic()
@@ -40,11 +41,12 @@ class Stats:
         return time.monotonic() - self.last_reply
 
     def note(self) -> str:
-        """Resumed episodes, the most frequent failures and the speed, in one line."""
+        """Resumed episodes, refused moves, the most frequent failures, the speed: one line."""
         spent = max(time.monotonic() - self.started, 1e-9)
         resumed = [f"{self.resumed} resumed"] if self.resumed else []
+        refused = [f"{self.refused} refused moves"] if self.refused else []
         failures = [f"{kind}: {count}" for kind, count in self.failures.most_common(3)]
-        return ", ".join([*resumed, *failures, f"{self.tokens / spent:.0f} tokens/s"])
+        return ", ".join([*resumed, *refused, *failures, f"{self.tokens / spent:.0f} tokens/s"])
 
     def summary(self) -> str:
         """One line on the whole collection."""

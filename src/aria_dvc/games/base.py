@@ -37,7 +37,7 @@ class Failure:
 class Outcome:
     """The end of a match.
 
-    rewards: final R per playing role under the game's reward rule, each in [0, 1] for `win`.
+    rewards: final R per playing role under the game's reward rule, see rewards.py.
     utilities: the role's own utility (empty for single-agent games).
     reason: how it ended, e.g. "agreement", "no_deal", "outside_option", "solved", "turn_limit",
         "failure".
@@ -84,6 +84,7 @@ class Match(ABC):
     def forfeit(self, kind: str, text: str = "") -> None:
         """End the match because `to_move` could not make a legal move (`kind`).
 
+        That is worth 0 to its role, and to another one what an end without a deal is worth.
         The last unusable `text` is kept as that role's final line, cleaned and cut.
         """
 
@@ -110,7 +111,7 @@ class Game(ABC):
 
     @abstractmethod
     def start(self, config: Config, reward: str = "win") -> Match:
-        """A fresh match. `reward` names the reward rule ("win", "utility"; ignored elsewhere).
+        """A fresh match. `reward` names the reward rule (rewards.py); other games ignore it.
 
         Raises:
             AriaError: the configuration is not one of this game's.

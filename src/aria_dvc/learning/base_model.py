@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 STAGE = "base_model"
 DTYPE = torch.bfloat16
-WORTH_IMITATING = 0.5
+SOLVED = 1.0
 DialogueSource = Callable[[str, int, int, str], "list[Match]"]
 
 
@@ -133,11 +133,15 @@ def warm_start_examples(
 
 
 def _winning_views(game: str, episode_id: str, match: Match) -> list[Dialogue]:
-    """The match as each role saw it that did not lose, single-agent failures left out."""
+    """The match as each role saw it that did not lose, single-agent failures left out.
+
+    No role lost if none has more than another, whatever the reward rule pays for that.
+    """
     rewards = match.outcome.rewards if match.outcome else {}
+    enough = max(rewards.values(), default=1.0) if len(match.roles) > 1 else SOLVED
     views = []
     for role in match.roles:
-        if rewards.get(role, 0.0) >= WORTH_IMITATING:
+        if rewards.get(role, 0.0) >= enough:
             messages = view(match.lines, role, match.system_prompt(role))
             positions = [i for i, (speaker, _) in enumerate(match.lines) if speaker == role]
             views.append(Dialogue(game, episode_id, role, messages, positions))

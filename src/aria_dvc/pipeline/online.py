@@ -64,7 +64,7 @@ class OnlineGames:
             source.grid,
             BASE_MODEL,
             adapter,
-            source.reward,
+            self.params.reward_rule(name),
             purpose=f"online {seed}",
         )
 
@@ -88,6 +88,7 @@ class OnlineGames:
         return {
             "k": params.k,
             "games": {game: params.logs[game].model_dump() for game in self._games},
+            "rewards": {game: params.reward_rule(game) for game in self._games},
             "endpoints": {
                 name: endpoint.model_dump(include={"base_url", "model", "options"})
                 for name, endpoint in params.endpoints.items()

@@ -18,7 +18,7 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.paths import LogFiles, files_of
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.records.schemas import EVALUATION, REWARDS, TURNS, read_table
+from aria_dvc.records.schemas import EPISODES, EVALUATION, REWARDS, TURNS, read_table
 from aria_dvc.records.tables import read_vectors
 from aria_dvc.report import figures
 from aria_dvc.report.metrics import (
@@ -27,6 +27,7 @@ from aria_dvc.report.metrics import (
     brief_learning,
     credit_metrics,
     evaluation_metrics,
+    refused_per_turn,
 )
 from aria_dvc.report.projection import project
 
@@ -47,14 +48,16 @@ class Run:
     @cached_property
     def credit(self) -> dict[str, Any]:
         """Everything that was measured of each log's intentions and credit."""
-        return {
-            name: credit_metrics(
-                read_json(files.selected_k),
-                read_table(files.rewards, REWARDS),
-                read_json(files.credit_quality),
-            )
-            for name, files in self.logs.items()
-        }
+        return {name: self._credited(files) for name, files in self.logs.items()}
+
+    def _credited(self, files: LogFiles) -> dict[str, Any]:
+        turns, episodes = read_table(files.turns, TURNS), read_table(files.episodes, EPISODES)
+        measured = credit_metrics(
+            read_json(files.selected_k),
+            read_table(files.rewards, REWARDS),
+            read_json(files.credit_quality),
+        )
+        return {**measured, "refused_per_turn": refused_per_turn(turns, episodes)}
 
     @cached_property
     def learning(self) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from aria_dvc.chat import Message
+from aria_dvc.records.episodes import SampledWith
 
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match
@@ -71,4 +72,14 @@ class Player(Protocol):
 
     async def close(self) -> None:
         """Release what the player holds."""
+        ...
+
+
+@runtime_checkable
+class Sampling(Protocol):
+    """A player whose texts a language model draws; recorded, since training divides by it."""
+
+    @property
+    def sampling(self) -> SampledWith:
+        """How its tokens are drawn."""
         ...

@@ -18,11 +18,14 @@ LONGEST_DEAL = 8
 """Bargaining that takes more lines is played again: it costs most and teaches least."""
 
 
-def scripted_dialogues(game_name: str, n: int, seed: int, grid: str = "default") -> list[Match]:
+def scripted_dialogues(
+    game_name: str, n: int, seed: int, grid: str = "default", reward: str = "win"
+) -> list[Match]:
     """`n` finished matches of mixed configurations and strategies; the same for the same seed.
 
-    Configurations run over the whole grid, again and again. None for a game that no scripted
-    player can play: it is learnt by playing alone.
+    Configurations run over the whole grid, again and again. `reward` is the rule by which matches
+    are paid, and which their prompts tell. None for a game that no scripted player can play: it is
+    learnt by playing alone.
 
     Raises:
         AriaError: the game has no such grid.
@@ -32,7 +35,7 @@ def scripted_dialogues(game_name: str, n: int, seed: int, grid: str = "default")
     configs = _passes(grid_of(game, grid), rng)
     dialogues: list[Match] = []
     while len(dialogues) < n:
-        match = game.start(next(configs))
+        match = game.start(next(configs), reward)
         cast = _cast(match, rng)
         if cast is None:
             return []

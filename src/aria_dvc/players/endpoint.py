@@ -14,6 +14,7 @@ from typing import Any
 
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.oracle import answers, one_question
+from aria_dvc.records.episodes import SampledWith
 from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server, read_json
 from aria_dvc.servers.keys import SHORTEST_KEY
 from aria_dvc.settings import Endpoint, PlaySettings
@@ -42,6 +43,13 @@ class EndpointPlayer:
         self.settings = settings
         self.server = Server.of(name, endpoint, deadline_s)
         self._answered = -math.inf  # when the server last answered anything
+
+    @property
+    def sampling(self) -> SampledWith:
+        """As the requests ask for it; a field that `options` drops is the server's own, 1."""
+        asked = {"temperature": self.settings.temperature, "top_p": self.settings.top_p}
+        asked |= {name: self.options[name] for name in asked.keys() & self.options.keys()}
+        return SampledWith(**{name: 1.0 if it is None else it for name, it in asked.items()})
 
     async def reply(self, request: Request) -> Reply:
         silences = 0

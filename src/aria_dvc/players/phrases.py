@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from aria_dvc.packaged import read_yaml
 
 _PHRASES = {
     name: tuple(lines) for name, lines in read_yaml("aria_dvc.players", "phrases.yaml").items()
 }
+OFFERS = 2 * (_PHRASES["own_shares"] + _PHRASES["other_shares"]) + _PHRASES["pairs"]
 ACCEPT, REJECT, OUTSIDE = _PHRASES["accept"], _PHRASES["reject"], _PHRASES["outside"]
 
 
-def say_shares(rng: random.Random, role: str, alice: str, bob: str, first: bool) -> str:
-    """An offer in bargaining; `alice` and `bob` are the gains as text."""
-    own, other = (alice, bob) if role == "alice" else (bob, alice)
+def say_shares(rng: random.Random, role: str, gains: Sequence[str], pair: str, first: bool) -> str:
+    """An offer in bargaining.
+
+    Args:
+        gains: Alice's and Bob's as text.
+        pair: both in percent, Alice's first, such as 60/40.
+        first: whether it opens the game.
+    """
     opening = rng.choice(_PHRASES["share_openings" if first else "share_replies"])
-    text = opening + rng.choice(_PHRASES["share_offers"])
-    rival = "Bob" if role == "alice" else "Alice"
-    return text.format(alice=alice, bob=bob, own=own, other=other, rival=rival)
+    return share_text(opening + rng.choice(OFFERS), role, gains, pair)
+
+
+def share_text(phrase: str, role: str, gains: Sequence[str], pair: str) -> str:
+    """A sentence with OFFERS' blanks in the mouth of `role`."""
+    names = ("Alice", "Bob")
+    own = 0 if role == "alice" else 1
+    words = {"own": gains[own], "other": gains[1 - own]}
+    return phrase.format(**words, name=names[own], rival=names[1 - own], pair=pair)
 
 
 def say_price(rng: random.Random, role: str, price: str, first: bool) -> str:

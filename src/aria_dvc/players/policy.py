@@ -15,6 +15,7 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.sampling import Sampling
+from aria_dvc.records.episodes import SampledWith
 from aria_dvc.settings import Pace, PlaySettings
 
 REMEMBERED = 8192  # rendered chats and encoded segments kept: a few megabytes
@@ -51,6 +52,10 @@ class PolicyPlayer:
         twin = copy.copy(self)
         twin.name, twin.settings = name, settings
         return twin
+
+    @property
+    def sampling(self) -> SampledWith:
+        return SampledWith(self.settings.temperature, self.settings.top_p)
 
     async def reply(self, request: Request) -> Reply:
         settings = self.settings

@@ -123,7 +123,8 @@ def _share(match: BargainingMatch, role: str, strategy: Strategy, rng: random.Ra
     share = percent if role == "alice" else 1 - percent
     whole, unit = (Fraction(100), "%") if match.money > SMALL_SUM else (match.money, "")
     gains = [number_text(whole * part) + unit for part in (share, 1 - share)]
-    return phrases.say_shares(rng, role, gains[0], gains[1], not match.offers)
+    pair = "/".join(number_text(100 * part) for part in (share, 1 - share))
+    return phrases.say_shares(rng, role, gains, pair, not match.offers)
 
 
 def _observation(
@@ -139,7 +140,7 @@ def _observation(
         rival_discount=discounts[ROLES[1 - start]],
         received=own[1 - start :: 2],
         made=own[start::2],
-        win=match.reward == "win",
+        win=match.reward != "utility",
     )
 
 

@@ -122,15 +122,56 @@ class Generation:
         return {name: getattr(self, name) for name in ("position", "token_ids", "logprobs")}
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A text that was no legal move, and the kind of its fault.
+
+    position: where it stands in the dialogue, as the last line of a role that gave up with it; None
+    where it does not stand there, since the role was asked again.
+    """
+
+    role: str
+    kind: str
+    text: str
+    position: int | None = None
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        position = value.get("position")
+        said = (_str(value[name]) for name in ("role", "kind", "text"))
+        return cls(*said, None if position is None else _int(position))
+
+    def to_json(self) -> dict[str, Any]:
+        said = {"role": self.role, "kind": self.kind, "text": self.text}
+        return said if self.position is None else {**said, "position": self.position}
+
+
+@dataclass(frozen=True, slots=True)
+class SampledWith:
+    """How a language model's tokens were drawn: softmax(logits / temperature) cut to `top_p`."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        return cls(_number(value["temperature"]), _number(value["top_p"]))
+
+    def to_json(self) -> dict[str, float]:
+        return {"temperature": self.temperature, "top_p": self.top_p}
+
+
 @dataclass(slots=True)
 class Record:
     """What is known about how an episode was played, beside the dialogue.
 
-    config: of the game. seed: of the episode. reward_rule: win or utility.
+    config: of the game. seed: of the episode. reward_rule: win, utility or margin.
     players, tokens, reasks: by role; re-asks by the kind of illegal move.
     failure: who broke the game off. reason: how it ended. utilities: by role. details: numbers.
     reasked: positions of utterances that came after a re-ask, whose hint is not in the dialogue.
     cut: positions of utterances that ended at the limit of tokens.
+    refused: every text of every role that was no legal move, in the order said.
+    sampling: of roles that a language model played; of others, and in older files, temperature 1.
     generations: token ids of our own policy, if they were asked for.
     policy_version: whose games these are, in online training.
     extra: everything else, and what a user's own log has under these names in another form.
@@ -149,6 +190,8 @@ class Record:
     details: dict[str, Any] = field(default_factory=dict)
     reasked: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    sampling: dict[str, SampledWith] = field(default_factory=dict)
     generations: list[Generation] = field(default_factory=list)
     policy_version: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
@@ -179,7 +222,7 @@ class Record:
 
 
 _PLAYER = ("name", "model")
-_OPTIONAL = ("generations", "policy_version")
+_OPTIONAL = ("refused", "sampling", "generations", "policy_version")
 _ODD = object()
 
 
@@ -204,6 +247,12 @@ def _str(value: Any) -> str:
 
 def _int(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(value)
+    return value
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(value)
     return value
 
@@ -241,6 +290,8 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "details": _dict,
     "reasked": _ints,
     "cut": _ints,
+    "refused": lambda value: [Refused.from_json(item) for item in _list(value)],
+    "sampling": _by_role(SampledWith.from_json),
     "generations": lambda value: [Generation.from_json(item) for item in _list(value)],
     "policy_version": _str,
 }
@@ -252,7 +303,7 @@ def _read(name: str, value: Any) -> Any:
         return _ODD
     try:
         found = _READ[name](value)
-    except (KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError):
         return _ODD
     return found if _bytes(_plain(found)) == _bytes(value) else _ODD
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+ADVERSARIAL = "adversarial"
 PLAYABLE = {
-    "bargaining": "adversarial",
-    "negotiation": "adversarial",
+    "bargaining": ADVERSARIAL,
+    "negotiation": ADVERSARIAL,
     "twenty_questions": "single_agent",
     "guess_my_city": "single_agent",
 }

@@ -202,6 +202,7 @@ EVALUATION = Schema(
         Column("failure_role", "text", "who could not go on; empty if nobody"),
         Column("failure_kind", "text", "with what kind of failure; empty if none"),
         Column("turns", "int64", "own utterances"),
+        Column("refused", "int64", "own texts that were no legal move, re-asked ones included"),
         Column("completion_tokens", "int64", "tokens generated for the role"),
     ),
 )

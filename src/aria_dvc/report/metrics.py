@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from aria_dvc.credit.chain import largest_k
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.variance import variances
 from aria_dvc.params import VANILLA
+from aria_dvc.records.episodes import Record
 from aria_dvc.report.intervals import paired_difference, rate
 
 if TYPE_CHECKING:
@@ -45,6 +48,16 @@ def credit_metrics(
         "reward_variance_after": after,
         "credit_quality": quality,
     }
+
+
+def refused_per_turn(turns: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, float]:
+    """By role, texts that were no legal move over own utterances; empty for a log of one's own."""
+    spoken = Counter(turns["role"].tolist())
+    infos = episodes.drop_duplicates("episode_id")["info"]
+    records = [Record.from_json(orjson.loads(info)) for info in infos]
+    refused = Counter(one.role for record in records for one in record.refused)
+    roles = sorted({role for record in records for role in record.players})
+    return {role: refused[role] / max(spoken[role], 1) for role in roles}
 
 
 def evaluation_metrics(games: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
@@ -113,6 +126,7 @@ def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
         **rate(part["won"].to_numpy(dtype=bool)),
         "mean_reward": float(part["reward"].mean()),
         "mean_turns": float(part["turns"].mean()),
+        "refused_per_turn": float(part["refused"].sum() / max(part["turns"].sum(), 1)),
         "failed": len(failed),
         "failures": dict(sorted(kinds.items())),
     }
