@@ -5,7 +5,7 @@ It lies below `params`, which checks the names, and imports no player, game or m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -50,9 +50,20 @@ def kind_of(recorded: str) -> str | None:
 
 
 def endpoint_name(source: str) -> str | None:
-    """NAME of `endpoint:NAME`; None for anything else, such as a model's id."""
+    """NAME of `endpoint:NAME`; None for anything else, such as a model's id.
+
+    The several names of a player that is dealt to (see `together`) stay joined by commas.
+    """
     kind, colon, name = source.partition(":")
     return name if colon and kind == "endpoint" else None
+
+
+def together(servers: Sequence[str]) -> str:
+    """One player of several `endpoint:NAME`, which serve the same model: games are dealt to them.
+
+    It is written endpoint:NAME,OTHER.
+    """
+    return f"endpoint:{','.join(name for spec in servers if (name := endpoint_name(spec)))}"
 
 
 def find_endpoint(name: str, endpoints: Mapping[str, Described]) -> Described:

@@ -86,7 +86,8 @@ class Session:
 
     def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
-        used = {endpoint_name(spec) for spec in self.players.values()}
+        named = [endpoint_name(spec) or "" for spec in self.players.values()]
+        used = {name for names in named for name in names.split(",")}
         return {
             "game": self.game.name,
             "seed": seed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +54,8 @@ def make_player(spec: str, context: PlayerContext) -> Player:
 
     Args:
         spec: `policy` (base model with the adapter, if any), `base` (without), `embedded` (the
-            offline oracle), `scripted:<strategy>`, or `endpoint:<name>` of params.endpoints.
+            offline oracle), `scripted:<strategy>`, or `endpoint:<name>` of params.endpoints;
+            `endpoint:<name>,<other>` deals games to several servers.
 
     Raises:
         AriaError: an unknown spec, strategy or endpoint, or a model that cannot be loaded.
@@ -69,12 +70,20 @@ def make_player(spec: str, context: PlayerContext) -> Player:
 
         return scripted_player(parsed.name)
     if parsed.kind == "endpoint":
-        from aria_dvc.players.endpoint import EndpointPlayer
-
-        endpoint = find_endpoint(parsed.name, context.endpoints)
-        settings, deadline_s = context.settings.of(spec), context.pace.deadline_s
-        return EndpointPlayer(parsed.name, endpoint, settings, deadline_s)
+        return _served_player(spec, parsed.name.split(","), context)
     return _model_player(spec, context)
+
+
+def _served_player(spec: str, names: Sequence[str], context: PlayerContext) -> Player:
+    from aria_dvc.players.dealt import DealtPlayer
+    from aria_dvc.players.endpoint import EndpointPlayer
+
+    settings, deadline_s = context.settings.of(spec), context.pace.deadline_s
+    players = [
+        EndpointPlayer(name, find_endpoint(name, context.endpoints), settings, deadline_s)
+        for name in names
+    ]
+    return players[0] if len(players) == 1 else DealtPlayer(spec, players)
 
 
 def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
