@@ -20,7 +20,6 @@ from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
     fit,
-    losses,
     make_deterministic,
 )
 from aria_dvc.memory import give_back_memory
@@ -72,9 +71,8 @@ def update(
 
 def _measured(trainer: MicroBatchTrainer, done: int) -> dict[str, float | None]:
     """Means over the steps after the first `done`; further columns of online.csv go here."""
-    norms = [row["grad_norm"] for row in trainer.state.log_history if row["step"] > done]
-    new = [loss for step, loss in losses(trainer.state) if step > done]
-    return {"loss": float(np.mean(new)), "grad_norm": float(np.mean(norms))}
+    rows = [r for r in trainer.state.log_history if r["step"] > done and "loss" in r]
+    return {name: float(np.mean([r[name] for r in rows])) for name in ("loss", "grad_norm")}
 
 
 def _unwrap(task: OnlineRun, trainer: MicroBatchTrainer) -> None:
