@@ -1,4 +1,4 @@
-"""Go on training one variant of a category's policy: play, score with the reward model, update."""
+"""Go on training one variant of a category's policy: play, credit the games, update."""
 
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
@@ -11,7 +11,7 @@ from aria_dvc.progress import progress_bar
 def main(params: Params, variant: str, category: str) -> None:
     out = paths.online(variant, category)
     if not params.games_of(category):
-        nothing_to_train(out)
+        nothing_to_train(out, "no log of the category is of a game that can be played")
         return
     from aria_dvc.learning.online import train_online
 

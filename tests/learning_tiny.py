@@ -120,6 +120,7 @@ def online_params(**changes: Any) -> OnlineParams:
         "updates": 2,
         "batch_size": 4,
         "learning_rate": 1e-3,
+        "credit": "games",
         "refresh_every": 2,
         "replay": 1,
         "rollouts": "in_process",
@@ -147,6 +148,7 @@ def policy_params(**changes: Any) -> PolicyParams:
 
 def reward_params(**changes: Any) -> RewardModelParams:
     settings: dict[str, Any] = {
+        "train": "used",
         "backbone": "base",
         "learning_rate": 1e-3,
         "epochs": 2,

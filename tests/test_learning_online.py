@@ -1,9 +1,13 @@
 """The online loop: no stale policy, refreshes, and a kill changes nothing."""
 
+import logging
+import re
+import shutil
 import threading
 import time
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 import uvicorn
@@ -22,10 +26,12 @@ from safetensors.torch import load_file
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, read_parquet, write_json
+from aria_dvc.learning import fresh_credit, online_run, online_update
 from aria_dvc.learning import online as online_module
+from aria_dvc.learning.advantages import policy_weights
 from aria_dvc.learning.examples import frames_dialogues
 from aria_dvc.learning.online import train_online
-from aria_dvc.learning.played import PlayedGames
+from aria_dvc.learning.played import PlayedGames, with_rewards
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.reward_model import train_reward_model
 from aria_dvc.learning.scorer_client import RemoteScorer
@@ -37,6 +43,7 @@ from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.settings import OnlineParams
 
 ONLINE = online_params(iterations=4, games=6, refresh_every=4, replay=2)
+SCORED = online_params(iterations=4, games=6, refresh_every=4, replay=2, credit="reward_model")
 POLICY = policy_params(epochs=1)
 
 
@@ -84,7 +91,13 @@ class Rollouts:
         ]
 
 
-def aggregate(turns):
+@pytest.fixture
+def believed(monkeypatch):
+    """Every reward model is good enough: these are tests of what follows."""
+    monkeypatch.setattr(fresh_credit, "refusal", lambda metrics: None)
+
+
+def aggregate(turns, credit):
     tables = {}
     for game, rows in turns.items():
         actions = rows[rows["is_action"]]
@@ -93,18 +106,25 @@ def aggregate(turns):
     return tables
 
 
-def online(start, out, cache, rollout):
+def online(start, out, cache, rollout, settings=ONLINE):
     return train_online(
-        POLICY, ONLINE, reward_params(epochs=1), PACE, base_of(start), start / "policy",
+        POLICY, settings, reward_params(epochs=1), PACE, base_of(start), start / "policy",
         start / "rm", out, rollout=rollout, aggregate=aggregate, seed=0, cache=cache,
     )  # fmt: skip
 
 
-def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path):
+def timeless(metrics):
+    return {name: value for name, value in metrics.items() if not name.endswith("_seconds")}
+
+
+@pytest.mark.parametrize("settings", [ONLINE, SCORED], ids=["games", "reward_model"])
+def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path, settings, believed):
     rollout = Rollouts(base_of(start))
-    metrics = online(start, tmp_path / "whole", tmp_path / "a", rollout)
+    metrics = online(start, tmp_path / "whole", tmp_path / "a", rollout, settings)
     assert metrics["iterations"] == 4
     assert metrics["updates"] == 8
+    assert metrics["games"] == 24
+    assert metrics["credit_used"] == settings.credit
     assert len(set(rollout.versions)) == 4
     assert rollout.versions[0] == fingerprint(start / "policy")
 
@@ -112,17 +132,18 @@ def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path):
     for iteration, version in enumerate(rollout.versions):
         info = read_parquet(run / f"iteration-{iteration}" / "episodes.parquet")["info"]
         assert all(f'"{iteration}:{version[:12]}"' in text for text in info)
-    assert {p.name for p in run.glob("reward_model-*")} == {"reward_model-2", "reward_model-4"}
+    refreshed = {p.name for p in run.glob("reward_model-*")}
+    assert refreshed == (set() if settings is ONLINE else {"reward_model-2", "reward_model-4"})
 
     dying = Rollouts(base_of(start), dies_at=2)
     with pytest.raises(KeyboardInterrupt):
-        online(start, tmp_path / "resumed", tmp_path / "b", dying)
+        online(start, tmp_path / "resumed", tmp_path / "b", dying, settings)
     assert not (tmp_path / "resumed").exists()
     rest = Rollouts(base_of(start))
-    again = online(start, tmp_path / "resumed", tmp_path / "b", rest)
+    again = online(start, tmp_path / "resumed", tmp_path / "b", rest, settings)
     assert len(rest.versions) == 2
     assert dying.versions + rest.versions == rollout.versions
-    assert again == metrics
+    assert timeless(again) == timeless(metrics)
     whole, resumed = (
         load_file(tmp_path / name / "adapter_model.safetensors") for name in ("whole", "resumed")
     )
@@ -130,44 +151,135 @@ def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path):
         torch.testing.assert_close(resumed[name], tensor, rtol=1e-6, atol=1e-7)
 
 
-def test_what_is_scored_refreshed_and_carried_over(start, tmp_path, monkeypatch):
+@pytest.mark.parametrize("dies_at", ["credit", "update"])
+def test_a_kill_within_an_iteration_keeps_its_games(start, tmp_path, monkeypatch, dies_at):
+    def killed(*args, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if dies_at == "credit":
+            patch.setattr(fresh_credit.FreshCredit, "of", killed)
+        else:
+            patch.setattr("aria_dvc.learning.online_update.fit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            short(start, tmp_path / "out")
+
+    def never(policy, iteration, seed):
+        raise AssertionError("played again")
+
+    assert short(start, tmp_path / "out", never)["updates"] == 2
+    assert short(start, tmp_path / "whole" / "out")["iterations"] == 1
+    assert fingerprint(tmp_path / "out") == fingerprint(tmp_path / "whole" / "out")
+
+
+def iterations_of(frames):
+    ids = {episode for game in frames for episode in game.turns["episode_id"]}
+    return {int(episode.partition("/")[0]) for episode in ids}
+
+
+def test_what_is_credited_refreshed_and_carried_over(start, tmp_path, monkeypatch, believed):
     """Replay of two iterations, refreshes with all since the last one, one optimiser throughout."""
-    scored, refreshed, steps = [], [], []
+    credited, refreshed, steps = [], [], []
 
-    def iterations(frames):
-        ids = {episode for game in frames for episode in game.turns["episode_id"]}
-        return {int(episode.partition("/")[0]) for episode in ids}
+    def of(self, frames, model, inner=fresh_credit.FreshCredit.of):
+        credited.append(iterations_of(frames))
+        return inner(self, frames, model)
 
-    def score(task, frames, model, inner=online_module._score):
-        scored.append(iterations(frames))
-        return inner(task, frames, model)
-
-    def recording(turns):
-        refreshed.append({int(e.partition("/")[0]) for e in turns["bargaining"]["episode_id"]})
-        return aggregate(turns)
+    def recording(turns, credit):
+        if credit is None:
+            refreshed.append({int(e.partition("/")[0]) for e in turns["bargaining"]["episode_id"]})
+        return aggregate(turns, credit)
 
     def finish(task, inner=online_module._finish):
         state = torch.load(task.run.path / "checkpoint-8" / "optimizer.pt", weights_only=True)
         steps.extend({int(moments["step"]) for moments in state["state"].values()})
         inner(task)
 
-    monkeypatch.setattr(online_module, "_score", score)
+    monkeypatch.setattr(fresh_credit.FreshCredit, "of", of)
     monkeypatch.setattr(online_module, "_finish", finish)
     train_online(
-        POLICY, ONLINE, reward_params(epochs=1), PACE, base_of(start), start / "policy",
+        POLICY, SCORED, reward_params(epochs=1), PACE, base_of(start), start / "policy",
         start / "rm", tmp_path / "out", rollout=Rollouts(base_of(start)), aggregate=recording,
         seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
-    assert scored == [{0}, {0, 1}, {1, 2}, {2, 3}]
+    assert credited == [{0}, {0, 1}, {1, 2}, {2, 3}]
     assert refreshed == [{0, 1}, {2, 3}]
     assert steps == [8]
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [
+        ({"credit": "aria"}, "aria"),
+        ({"credit": "shrinkage"}, "shrinkage"),
+        ({"credit": "terminal"}, "terminal"),
+        ({"method": "behaviour_cloning", "credit": "aria"}, "discounted"),
+    ],
+)
+def test_fresh_games_are_credited_as_the_variant_is(start, tmp_path, changes, asked):
+    credits = []
+
+    def recording(turns, credit):
+        credits.append(credit)
+        tables = aggregate(turns, credit)
+        return {game: table.assign(reward=0.25) for game, table in tables.items()}
+
+    params = policy_params(epochs=1, advantage="centred", **changes)
+    train_online(
+        params, online_params(), reward_params(), PACE, base_of(start), start / "policy",
+        start / "absent", tmp_path / "out", rollout=said, aggregate=recording, seed=0,
+        cache=tmp_path / "cache",
+    )  # fmt: skip
+    assert credits == [asked]
+    (run,) = (tmp_path / "cache" / "online").iterdir()
+    (game,) = with_rewards(run / "iteration-0" / "rewards.parquet", PlayedGames(run).last(0, 1))
+    weights = policy_weights([game], params)
+    expected = {0.25: 0} if asked in ("aria", "shrinkage") else {}
+    assert all(value in {0.0, -1.0, 1.0, *expected} for value in weights.values())
+
+
+def test_the_model_and_its_tokenizer_are_loaded_once(start, tmp_path, monkeypatch):
+    loaded = []
+
+    def counted(name, inner):
+        def load(*args, **options):
+            loaded.append(name)
+            return inner(*args, **options)
+
+        return load
+
+    for name in ("load_model", "load_tokenizer"):
+        inner = getattr(online_run, name)
+        monkeypatch.setattr(online_run, name, counted(name, inner))
+    metrics = online(start, tmp_path / "out", tmp_path / "cache", Rollouts(base_of(start)))
+    assert metrics["iterations"] == 4
+    assert sorted(loaded) == ["load_model", "load_tokenizer"]
+
+
+def test_a_kept_model_is_wrapped_no_deeper_each_time(start, tmp_path, monkeypatch):
+    """bfloat16 puts a wrapper around `forward`: a hundred iterations must not put a hundred."""
+    forwards = []
+
+    def recording(task, trainer, inner=online_update._unwrap):
+        inner(task, trainer)
+        forwards.append(task.model.forward)
+
+    monkeypatch.setattr(online_update, "_unwrap", recording)
+    quick = PACE.model_copy(update={"precision": "bfloat16"})
+    train_online(
+        POLICY, ONLINE, reward_params(), quick, base_of(start), start / "policy", start / "rm",
+        tmp_path / "out", rollout=said, aggregate=aggregate, seed=0, cache=tmp_path / "cache",
+    )  # fmt: skip
+    assert len(forwards) == 4
+    assert len(set(forwards)) == 1
+    assert not hasattr(forwards[0], "__wrapped__")
 
 
 def test_scores_that_are_no_numbers_end_in_one_line(start):
     (game,) = [made_up_game(episodes=1)]
     key = ("bargaining", str(game.turns["episode_id"].iloc[0]), 0)
     with pytest.raises(AriaError, match="NaN or infinity"):
-        online_module._credited(game, {key: float("nan")})
+        fresh_credit.with_scores(game.rewards, "bargaining", {key: float("nan")})
 
 
 def test_final_adapter_is_portable(start, tmp_path):
@@ -185,7 +297,8 @@ def test_the_offline_policy_stays_as_it_is(start, tmp_path):
     assert fingerprint(tmp_path / "out") != fingerprint(start / "policy")
     assert read_json(tmp_path / "out" / "metrics.json") == metrics
     assert set(metrics) == {
-        "iterations", "updates", "final_loss", "first_mean_reward", "last_mean_reward",
+        "iterations", "games", "updates", "final_loss", "play_seconds", "train_seconds",
+        "credit_used", "curve",
     }  # fmt: skip
 
 
@@ -212,7 +325,7 @@ def said(policy, iteration, seed):
 
 
 def short(start, out, rollout=said, model="rm", policy="policy", **changes):
-    """One run whose refreshes are due every iteration; returns its metrics."""
+    """One run whose refreshes, if any, are due every iteration; returns its metrics."""
     settings = {"iterations": 1, "refresh_every": 2, "replay": 1, **changes}
     backbone = settings.pop("backbone", "base")
     inputs = settings.pop("inputs", None)
@@ -224,37 +337,96 @@ def short(start, out, rollout=said, model="rm", policy="policy", **changes):
     )  # fmt: skip
 
 
-def test_worthless_scores_and_no_offline_step_leave_the_policy_alone(start, tmp_path):
+def test_worthless_scores_and_no_offline_step_leave_the_policy_alone(start, tmp_path, believed):
     game = made_up_game(episodes=8)
     nothing = replace(game, rewards=game.rewards.assign(reward=0.0))
     cached = {"seed": 0, "cache": start / "cache"}
     train_policy(POLICY, PACE, [nothing], base_of(start), start / "idle", **cached)
     train_reward_model(reward_params(), PACE, [nothing], base_of(start), start / "zero", **cached)
-    idle = short(
-        start, tmp_path / "a", policy="idle", model="zero", iterations=2, refresh_every=100
-    )
-    assert (idle["iterations"], idle["updates"]) == (2, 0)
+    worthless = {"policy": "idle", "model": "zero", "iterations": 2, "credit": "reward_model"}
+    idle = short(start, tmp_path / "a", refresh_every=100, **worthless)
+    assert (idle["iterations"], idle["updates"], idle["final_loss"]) == (2, 0, None)
     assert fingerprint(tmp_path / "a") == fingerprint(start / "idle")
     # The first refresh gives scores that are worth something.
-    refreshed = short(start, tmp_path / "b", policy="idle", model="zero", iterations=2)
+    refreshed = short(start, tmp_path / "b", **worthless)
     assert refreshed["updates"] == 2
     assert fingerprint(tmp_path / "b") != fingerprint(start / "idle")
 
 
-def test_scores_come_from_the_reward_models_own_backbone(start, tmp_path):
+def test_scores_come_from_the_reward_models_own_backbone(start, tmp_path, believed):
     other = str(save_tiny_base(tmp_path / "other", seed=5))
     train_reward_model(
         reward_params(backbone=other), PACE, [made_up_game(episodes=8)], base_of(start),
         tmp_path / "rm", seed=0, cache=start / "cache",
     )  # fmt: skip
-    short(start, tmp_path / "out", model=tmp_path / "rm", backbone=other)
+    short(start, tmp_path / "out", model=tmp_path / "rm", backbone=other, credit="reward_model")
     (run,) = (tmp_path / "cache" / "online").iterdir()
-    history = read_json(run / "state.json")["history"]
     frames = PlayedGames(run).last(0, 1)
+    (game,) = with_rewards(run / "iteration-0" / "rewards.parquet", frames)
     scores = tiny_scorer(tmp_path / "rm", ModelSource(other)).score_dialogues(
         frames_dialogues(frames)
     )
-    assert history[0]["mean_score"] == pytest.approx(sum(scores.values()) / len(scores), abs=1e-4)
+    rows = game.rewards.itertuples()
+    found = {("bargaining", row.episode_id, row.position): row.reward for row in rows}
+    assert found == pytest.approx(scores, abs=1e-4)
+
+
+GOOD = {"r2": 0.3, "r2_low": 0.1, "r2_high": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "reason"),
+    [
+        (GOOD, None),
+        ({**GOOD, "r2_low": 0.0}, r"its R2 on held-out episodes, 0.300 \(0.000 to 0.500\), is not"),
+        ({"r2": 0.3, "r2_low": None, "r2_high": None}, "too few held-out episodes"),
+        ({"r2": None, "r2_low": None, "r2_high": None}, "credits are all equal"),
+        ({"not_trained": "nothing uses it"}, r"there is none \(nothing uses it\)"),
+        ({"r2": 0.9}, "to have an interval"),
+    ],
+)
+def test_a_reward_model_is_believed_if_its_r2_is_above_zero(metrics, reason):
+    found = fresh_credit.refusal(metrics)
+    assert found is None if reason is None else re.search(reason, found)
+
+
+def with_quality(start, folder, **quality):
+    """The start's reward model with other held-out metrics."""
+    shutil.copytree(start / "rm", folder)
+    metrics = read_json(folder / "metrics.json")
+    write_json(folder / "metrics.json", {**metrics, **quality})
+    return folder
+
+
+def test_a_reward_model_that_knows_nothing_is_replaced_by_the_games(start, tmp_path, caplog):
+    caplog.set_level(logging.WARNING, "aria_dvc")
+    bad = with_quality(start, tmp_path / "bad", **{**GOOD, "r2_low": -0.1})
+    never = {"iterations": 2, "refresh_every": 100}
+    metrics = short(start, tmp_path / "a" / "out", model=bad, credit="reward_model", **never)
+    assert metrics["credit_used"] == "games"
+    assert metrics["reward_model_refused"].startswith("its R2 on held-out episodes, 0.300 (-0.1")
+    (said_once,) = [r.getMessage() for r in caplog.records if "online.credit" in r.getMessage()]
+    assert said_once.endswith("is not above 0; the credit is that of the games")
+    own = short(start, tmp_path / "b" / "out", **never)
+    assert "reward_model_refused" not in own
+    assert fingerprint(tmp_path / "a" / "out") == fingerprint(tmp_path / "b" / "out")
+
+
+def test_a_refreshed_reward_model_is_judged_too(start, tmp_path, monkeypatch):
+    qualities = {"1": {**GOOD, "r2_low": -1.0}, "2": GOOD, "3": {**GOOD, "r2": None}, "4": GOOD}
+
+    def refreshed(*args, **options):
+        folder = args[4]
+        with_quality(start, folder, **qualities[folder.name.rpartition("-")[2]])
+
+    monkeypatch.setattr(online_module, "train_reward_model", refreshed)
+    good = with_quality(start, tmp_path / "good", **GOOD)
+    metrics = short(
+        start, tmp_path / "out", model=good, credit="reward_model", iterations=4, refresh_every=2
+    )  # fmt: skip
+    course = pd.read_csv(tmp_path / "out" / "online.csv").drop_duplicates("iteration")
+    assert course["credit"].tolist() == ["reward_model", "games", "reward_model", "games"]
+    assert "all equal" in metrics["reward_model_refused"]
 
 
 def test_another_way_to_play_or_to_score_is_another_run(start, tmp_path):
@@ -267,27 +439,34 @@ def test_another_way_to_play_or_to_score_is_another_run(start, tmp_path):
     for inputs in ({"k": 2}, {"k": 2}, {"k": 3}):
         short(start, tmp_path / "out", counted, inputs=inputs)
     assert len(played) == 2
-    scale = read_json(start / "rm" / "scale.json")
-    write_json(start / "rm" / "scale.json", {**scale, "mean": scale["mean"] + 1})
-    short(start, tmp_path / "out", counted, inputs={"k": 2})
-    write_json(start / "rm" / "scale.json", scale)
-    assert len(played) == 3
+    other = with_quality(start, tmp_path / "other")
+    scale = read_json(other / "scale.json")
+    write_json(other / "scale.json", {**scale, "mean": scale["mean"] + 1})
+    short(start, tmp_path / "out", counted, model=other, inputs={"k": 2})
+    assert len(played) == 2  # without its scores the reward model does not matter
+    scored = {"credit": "reward_model", "refresh_every": 100, "inputs": {"k": 2}}
+    better = with_quality(start, tmp_path / "better", **GOOD)
+    for model in ("rm", "rm", other, better):
+        short(start, tmp_path / "out", counted, model=model, **scored)
+    assert len(played) == 5
 
 
-def test_an_utterance_that_is_too_long_is_left_out(start, tmp_path):
+@pytest.mark.parametrize("credit", ["games", "reward_model"])
+def test_an_utterance_that_is_too_long_is_left_out(start, tmp_path, believed, credit):
     def endless(policy, iteration, seed):
         episodes = said(policy, iteration, seed)
         episodes[0].utterances[0].text = "x" * 900
         return episodes
 
-    assert short(start, tmp_path / "out", endless, refresh_every=100)["updates"] == 2
+    settings = {"refresh_every": 100, "credit": credit}
+    assert short(start, tmp_path / "out", endless, **settings)["updates"] == 2
 
 
-def test_refresh_waits_for_two_episodes_of_a_game(start, tmp_path):
+def test_refresh_waits_for_two_episodes_of_a_game(start, tmp_path, believed):
     def one(policy, iteration, seed):
         return said(policy, iteration, seed)[-1:]
 
-    short(start, tmp_path / "out", one, iterations=2)
+    short(start, tmp_path / "out", one, iterations=2, credit="reward_model")
     (run,) = (tmp_path / "cache" / "online").iterdir()
     assert [p.name for p in run.glob("reward_model-*")] == ["reward_model-2"]
 
@@ -305,11 +484,15 @@ def test_games_of_which_a_kill_left_half_are_played_again(start, tmp_path, monke
 
 
 @pytest.fixture
-def served(start):
-    """The address of a scorer server with the start's reward model."""
+def served(start, request):
+    """The address of a scorer server with the start's reward model; its param: what it tells."""
     scorer = tiny_scorer(start / "rm", base_of(start), max_tokens=512)
     server = uvicorn.Server(
-        uvicorn.Config(make_app(scorer.score_chats), port=0, log_level="warning")
+        uvicorn.Config(
+            make_app(scorer.score_chats, getattr(request, "param", None)),
+            port=0,
+            log_level="warning",
+        )
     )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -331,8 +514,16 @@ def test_remote_scorer_gives_the_scores_of_the_one_in_process(start, served):
     assert RemoteScorer(served, 60.0).score_dialogues(found) == pytest.approx(expected, abs=1e-5)
 
 
-def test_online_training_with_a_remote_scorer_refreshes_nothing(start, served, tmp_path):
-    assert short(start, tmp_path / "out", scorer=served)["updates"] == 2
+@pytest.mark.parametrize("served", [None, GOOD, {**GOOD, "r2_low": -1.0}], indirect=True)
+def test_online_training_with_a_remote_scorer(start, served, tmp_path, request, caplog):
+    """It refreshes nothing; the server's own metrics decide whether it is believed."""
+    caplog.set_level(logging.WARNING, "aria_dvc")
+    told = request.node.callspec.params["served"]
+    metrics = short(start, tmp_path / "out", scorer=served, credit="reward_model")
+    assert metrics["updates"] == 2
+    assert metrics["credit_used"] == ("games" if told and told["r2_low"] < 0 else "reward_model")
+    assert metrics.get("reward_model_unchecked", False) == (told is None)
+    assert ("used unchecked" in caplog.text) == (told is None)
     (run,) = (tmp_path / "cache" / "online").iterdir()
     assert not list(run.glob("reward_model-*"))
 

@@ -122,6 +122,11 @@ class Params(Block):
         """The reward rule of `game`; a game that no rule pays takes none, so any will do."""
         return self.rewards.get(game, REWARD_RULES[0])
 
+    def trains_reward_model(self) -> bool:
+        """Whether anything asks for a reward model: online training, or the user."""
+        asked = bool(self.online.variants) and self.online.credit == "reward_model"
+        return asked or self.reward_model.train == "always"
+
     def _k_problems(self) -> list[str]:
         if self.k == "auto" or 2 <= self.k <= self.cluster.k_max:
             return []
@@ -252,15 +257,18 @@ class Params(Block):
             yield "evaluate.sampling", spec
         if endpoint_name(self.embed.source) is not None:
             yield "embed.source", self.embed.source
-        if self.online.variants and endpoint_name(self.online.rollouts) is not None:
-            yield "online.rollouts", self.online.rollouts
+        if self.online.variants:
+            for spec in self.online.servers:
+                if endpoint_name(spec) is not None:
+                    yield "online.rollouts", spec
 
     def _spec_problem(self, spec: str) -> str:
         """Why nobody is called `spec`; "" if somebody is."""
         try:
             player = parse_spec(spec)
             if player.kind == "endpoint":
-                find_endpoint(player.name, self.endpoints)
+                for name in player.name.split(","):
+                    find_endpoint(name, self.endpoints)
         except AriaError as error:
             return str(error)
         return ""
@@ -281,8 +289,11 @@ class Params(Block):
             named = [spec for pool in log.players.values() for spec in weights_of(pool)]
             if online.variants and log.is_played and "policy" not in named:
                 yield f"logs.{name}.players: online training needs `policy` among them"
-        if online.rollouts != IN_PROCESS and endpoint_name(online.rollouts) is None:
-            yield f"online.rollouts: {online.rollouts} is neither in_process nor endpoint:NAME"
+        for spec in online.servers:
+            if endpoint_name(spec) is None:
+                yield f"online.rollouts: {spec} is neither in_process nor endpoint:NAME"
+        if not online.servers and online.rollouts != IN_PROCESS:
+            yield "online.rollouts: an empty list plays nothing: name endpoints, or in_process"
 
     def _model_problems(self) -> Iterator[str]:
         """Local weights lie where DVC sees them change."""

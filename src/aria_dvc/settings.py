@@ -300,6 +300,9 @@ class Lora(Block):
 
 
 class RewardModelParams(Block):
+    train: Literal["used", "always"] = Field(
+        description="used = only where online.credit asks for it; always = for its own sake too"
+    )
     backbone: str = Field(
         description="base = data/base_model, or a Hugging Face id or a folder under "
         "models/language/"
@@ -370,20 +373,32 @@ class OnlineParams(Block):
     updates: int = Field(ge=1, description="policy updates per iteration (paper: 10)")
     batch_size: int = Field(ge=1, description="episodes per update (paper: 64)")
     learning_rate: float = Field(gt=0, description="step size (paper: 3e-6)")
+    credit: Literal["games", "reward_model"] = Field(
+        description="games = the variant's own credit, computed anew on the fresh games; "
+        "reward_model = its scores, refused where its held-out R2 is not above 0 (paper: "
+        "reward_model)"
+    )
     refresh_every: int = Field(
-        ge=1, description="policy updates between refreshes of the reward model"
+        ge=1, description="policy updates between refreshes of the reward model, where it is used"
     )
     replay: int = Field(
         ge=1, description="iterations whose games the updates draw on; 1 = only the newest"
     )
-    rollouts: str = Field(
-        description="in_process, or endpoint:NAME (a vLLM server that reloads the adapter)"
+    rollouts: str | list[str] = Field(
+        description="in_process, or endpoint:NAME (a vLLM server that reloads the adapter), or a "
+        "list of such, to which games are dealt"
     )
     scorer: str = Field(
         pattern=r"^(in_process|https?://\S+)$",
         description="in_process, or the URL of `aria serve-reward-model` on another machine, "
         "whose business the refresh then is",
     )
+
+    @property
+    def servers(self) -> list[str]:
+        """The endpoints that play the policy, as endpoint:NAME; none if it plays in process."""
+        named = [self.rollouts] if isinstance(self.rollouts, str) else self.rollouts
+        return [name for name in named if name != IN_PROCESS]
 
 
 class GameEvaluation(Block):

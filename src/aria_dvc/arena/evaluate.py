@@ -16,6 +16,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.outcomes import won
 from aria_dvc.settings import BASE_MODEL, GameEvaluation
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _row(episode: Episode, variant: str, role: str) -> tuple[Any, ...]:
         orjson.dumps(record.config, option=orjson.OPT_SORT_KEYS).decode(),
         record.seed,
         next((player.name for name, player in record.players.items() if name != role), ""),
-        bool(reward == 1.0) if own is None or other is None else bool(own > other),
+        won(episode, role),
         reward,
         own,
         other,

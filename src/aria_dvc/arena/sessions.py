@@ -39,7 +39,7 @@ class Session:
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
         repeats: so many episodes one after the other share a configuration.
         trained: kinds of player one of whom has a role in every episode (see assignments.py).
-        served_by: NAME of the endpoint that plays `policy`; none: it is played in process.
+        served_by: names of the endpoints that play `policy`; none: it is played in process.
     """
 
     game: Game

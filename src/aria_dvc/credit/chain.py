@@ -136,11 +136,16 @@ def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]
     """The credit of every action of a labelled log, and how good it is.
 
     Returns:
-        rewards: one row an action (see records/schemas.py).
+        rewards: see `credit_table`.
         quality: see `quality_of`.
     """
+    return credit_table(log, params), quality_of(log, params)
+
+
+def credit_table(log: Log, params: AnySettings) -> pd.DataFrame:
+    """One row an action of a labelled log, with its credit (see records/schemas.py)."""
     cells, further = aggregate(log, log.labels), params.aggregate.further
-    frame = log.action_frame().assign(
+    return log.action_frame().assign(
         label=log.labels[log.actions],
         cell=cells.cell,
         cell_size=cells.size,
@@ -148,7 +153,6 @@ def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]
         **{"return": log.targets, "reward": action_credit(log, params, cells)},
         **{f"credit_{name}": _credit_of(name, log, params, cells) for name in further},
     )
-    return frame, quality_of(log, params)
 
 
 def _live(log: Log, cells: Cells) -> np.ndarray:

@@ -1,55 +1,38 @@
-"""Online training: play, score every action with the reward model, update, refresh (sec. 5.3).
+"""Online training: play, credit the fresh games, update, again and again (sec. 5.3).
 
-Each iteration is a transaction. Its games, the trainer's checkpoint (weights, optimiser, random
-state) and a refreshed reward model are written first; `state.json` is replaced last. A run that
-was killed starts again at the last whole iteration and ends where an uninterrupted one ends.
-How games are played and aggregated is handed in, so this module knows neither.
+Each iteration is a transaction. Its games, their credit, the trainer's checkpoint (weights,
+optimiser, random state) and a refreshed reward model are written first; `state.json` is replaced
+last. A run that was killed starts again at the last whole iteration and ends where an
+uninterrupted one ends. How games are played and aggregated is handed in, so this module knows
+neither.
+
+Launched on several processes (`accelerate launch ... stages/online.py VARIANT CATEGORY`), the first
+one plays and credits, the others read its files, and all of them train.
 """
 
 from __future__ import annotations
 
-import math
+import logging
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_json, write_csv, write_json
-from aria_dvc.learning.advantages import advantages, shuffled
-from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
-from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
-from aria_dvc.learning.examples import (
-    Key,
-    LogFrames,
-    frames_dialogues,
-    frames_examples,
-    with_values,
-)
-from aria_dvc.learning.objective import KlPenalty, adapter_off, policy_collate
-from aria_dvc.learning.own_actions import without_reasked, without_unsampled_ends
-from aria_dvc.learning.played import PlayedGames, mean_reward
-from aria_dvc.learning.policy import PolicyTrainer
-from aria_dvc.learning.reward_model import backbone_of, train_reward_model
-from aria_dvc.learning.scorer import RewardScorer
-from aria_dvc.learning.scorer_client import RemoteScorer
-from aria_dvc.learning.trainer import (
-    FitSettings,
-    Progress,
-    fit,
-    losses,
-    make_deterministic,
-    world,
-)
+from aria_dvc.files import write_csv, write_json
+from aria_dvc.learning.checkpoints import deliver, process_state, training_errors
+from aria_dvc.learning.course import compact, role_rows
+from aria_dvc.learning.examples import LogFrames
+from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, Verdict
+from aria_dvc.learning.online_run import STAGE, OnlineRun, Rollout, State
+from aria_dvc.learning.online_update import training_data, update
+from aria_dvc.learning.played import first_only, with_rewards, write_rewards
+from aria_dvc.learning.reward_model import train_reward_model
+from aria_dvc.learning.trainer import Progress
 from aria_dvc.models.fingerprint import fingerprint
-from aria_dvc.models.loading import load_model, load_tokenizer
-from aria_dvc.models.lora import load_adapter
 from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, ModelSource
 from aria_dvc.records.episodes import without_broken_off
@@ -57,72 +40,9 @@ from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import IN_PROCESS
 
 if TYPE_CHECKING:
-    from aria_dvc.records.episodes import Episode
     from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
 
-STAGE = "online"
-SCORES = "scores"  # the credit of a game is what the reward model says
-# (adapter folder of the policy that plays, iteration, seed) -> finished games
-Rollout = Callable[[Path, int, int], "list[Episode]"]
-# the games' turns -> their rewards tables, one per game (embedded, clustered and averaged anew)
-Aggregate = Callable[[dict[str, pd.DataFrame]], dict[str, pd.DataFrame]]
-
-
-@dataclass(frozen=True)
-class OnlineRun:
-    """What does not change from iteration to iteration."""
-
-    params: PolicyParams
-    online: OnlineParams
-    reward_params: RewardModelParams
-    pace: Pace
-    base: ModelSource
-    policy_dir: Path
-    reward_model_dir: Path
-    rollout: Rollout
-    aggregate: Aggregate
-    seed: int
-    inputs: Any
-    cache: Path | None
-
-    @cached_property
-    def run(self) -> RunFolder:
-        settings = {
-            "policy": self.params.model_dump(),
-            "online": self.online.model_dump(),
-            "reward": self.reward_params.model_dump(),
-            "backbone": fingerprint(backbone_of(self.reward_params, self.base)),
-            "inputs": self.inputs,
-            "seed": self.seed,
-        }
-        start = fingerprint(self.policy_dir) + fingerprint(self.reward_model_dir)
-        key = run_key(STAGE, start, fingerprint(self.base), settings)
-        return RunFolder(STAGE, key, self.cache)
-
-    @property
-    def played(self) -> PlayedGames:
-        return PlayedGames(self.run.path)
-
-    @property
-    def state_file(self) -> Path:
-        return self.run.path / "state.json"
-
-    def state(self) -> dict[str, Any]:
-        """What whole iterations have left behind.
-
-        iteration: how many; steps: optimiser steps taken; policy, reward_model: folders;
-        history: rows so far.
-        """
-        if self.state_file.is_file():
-            state: dict[str, Any] = read_json(self.state_file)
-            return state
-        return {
-            "iteration": 0,
-            "steps": 0,
-            "policy": str(self.policy_dir),
-            "reward_model": str(self.reward_model_dir),
-            "history": [],
-        }
+logger = logging.getLogger(__name__)
 
 
 def train_online(
@@ -144,25 +64,47 @@ def train_online(
 ) -> dict[str, Any]:
     """Run `online.iterations` iterations from the adapter in `policy_dir`.
 
-    `out_dir` gets the final adapter, `metrics.json` and `online.csv` (iteration, games,
-    mean_reward, mean_score, loss, policy_version); nothing else is written outside the cache.
+    `out_dir` gets the final adapter, `metrics.json` and `online.csv`; nothing else is written
+    outside the cache. A row of the CSV is an iteration, log and trained role: iteration, games
+    (played before, all logs together: what the policy had learned from), the columns of
+    `role_rows`, credit (see fresh_credit.py), loss and grad_norm (means over its updates; null if
+    every advantage was 0), play_seconds and train_seconds of the iteration, policy_version.
 
     Args:
         rollout: plays `online.games` games with the newest adapter.
-        aggregate: credits games anew for the refresh of the reward model.
+        aggregate: credits games anew, for training and for the refresh of the reward model.
         inputs: JSON-able; everything else that decides how games come out and are credited.
         policy_dir: the offline policy as `train_policy` leaves it.
+        reward_model_dir: read only if `online.credit` is `reward_model`.
 
     Returns:
-        The metrics: iterations, updates, final_loss, first_mean_reward, last_mean_reward.
+        The metrics: iterations, games, updates, final_loss, play_seconds, train_seconds,
+        credit_used (of the last iteration), reward_model_refused (the last reason, if it was),
+        reward_model_unchecked (if nobody could tell its quality), and curve: log -> role -> first
+        and last win_rate, mean_reward and refused_rate.
 
     Raises:
-        AriaError: the policy is not a LoRA adapter, several processes, or training fails.
+        AriaError: the policy is not a LoRA adapter, or training fails.
     """
-    _check(params)
-    folders = Path(policy_dir), Path(reward_model_dir)
-    settings = params, online, reward_params, pace
-    task = OnlineRun(*settings, base, *folders, rollout, aggregate, seed, inputs, cache)
+    if params.lora is None:
+        raise AriaError(
+            "online training needs policy.lora: rollouts reload an adapter, not a model"
+        )
+    process_state()  # joins the processes, if there are several
+    task = OnlineRun(
+        params,
+        online,
+        reward_params,
+        pace,
+        base,
+        Path(policy_dir),
+        Path(reward_model_dir),
+        rollout,
+        aggregate,
+        seed,
+        inputs,
+        cache,
+    )
     with training_errors(STAGE):
         if not task.run.result.is_dir():
             _loop(task, progress)
@@ -170,187 +112,121 @@ def train_online(
         return deliver(task.run, out_dir)
 
 
-def _check(params: PolicyParams) -> None:
-    if world()[0] > 1:
-        raise AriaError(
-            "online training plays games in one process: start it without accelerate launch"
-        )
-    if params.lora is None:
-        raise AriaError(
-            "online training needs policy.lora: rollouts reload an adapter, not a model"
-        )
-
-
 def _loop(task: OnlineRun, progress: Progress | None) -> None:
-    state = task.state()
-    total = task.online.iterations
+    state, total, processes = task.state(), task.online.iterations, process_state()
     while state["iteration"] < total:
-        state = _iterate(task, state)
-        write_json(task.state_file, state)
+        following = _iterate(task, state)
+        if processes.is_main_process:
+            write_json(task.state_file, following)
+        processes.wait_for_everyone()
+        state = task.state()
         if progress:
             progress(state["iteration"], total)
 
 
-def _iterate(task: OnlineRun, state: dict[str, Any]) -> dict[str, Any]:
-    """One iteration: play, score, update, perhaps refresh; returns the next state."""
+def _iterate(task: OnlineRun, state: State) -> State:
+    """One iteration: play, credit, update, perhaps refresh; returns the next state."""
     iteration = state["iteration"]
     version = f"{iteration}:{fingerprint(state['policy'])[:12]}"
-    _play(task, iteration, Path(state["policy"]), version)
-    frames = task.played.last(iteration, task.online.replay)
-    scored = _score(task, frames, Path(state["reward_model"]))
-    data = _training_data(task, scored)
-    steps, loss, checkpoint = _update(task, state, data)
-    newest = task.played.last(iteration, 1)
-    row = {
-        "iteration": iteration,
-        "games": sum(log.turns["episode_id"].nunique() for log in newest),
-        "mean_reward": mean_reward(newest),
-        "mean_score": float(pd.concat([g.rewards for g in scored])["reward"].mean()),
-        "loss": loss,
+    played = _play(task, iteration, Path(state["policy"]), version)
+    started = time.monotonic()
+    frames, verdict = _credited(task, state, version)
+    steps, measured, policy = update(task, state, training_data(task, frames, verdict))
+    reward_model = _refreshed(task, iteration, version, Path(state["reward_model"]))
+    common = {
+        "credit": verdict.credit,
+        **measured,
+        "play_seconds": played["seconds"],
+        "train_seconds": time.monotonic() - started,
         "policy_version": version,
     }
+    before = {"iteration": iteration, "games": state["games"]}
     return {
         "iteration": iteration + 1,
         "steps": steps,
-        "policy": str(checkpoint),
-        "reward_model": str(_refreshed(task, iteration, Path(state["reward_model"]))),
-        "history": [*state["history"], row],
+        "games": state["games"] + played["games"],
+        "policy": str(policy),
+        "reward_model": str(reward_model),
+        "verdict": vars(verdict),
+        "history": [*state["history"], *({**before, **row, **common} for row in played["rows"])],
     }
 
 
-def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> None:
-    """Play the iteration's games and keep them, unless this very policy already did."""
-    if task.played.holds(iteration, version):
+def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> dict[str, Any]:
+    """Play the iteration's games and keep them; their number, seconds and rows (see course.py)."""
+
+    def play() -> dict[str, Any]:
+        started = time.monotonic()
+        seed = derived_seed(task.seed, "rollout", iteration)
+        episodes = without_broken_off(task.rollout(policy, iteration, seed))
+        if not episodes:
+            raise AriaError(f"online iteration {iteration}: no game was finished: see the players")
+        task.played.keep(iteration, version, episodes)
+        return {
+            "games": len(episodes),
+            "seconds": time.monotonic() - started,
+            "rows": role_rows(episodes),
+        }
+
+    mark = task.played.of(iteration) / "played.json"
+    found: dict[str, Any] = first_only(mark, version, play)
+    return found
+
+
+def _credited(task: OnlineRun, state: State, version: str) -> tuple[list[LogFrames], Verdict]:
+    """The games of the last `replay` iterations with their credit, and whose it is."""
+    iteration, folder = state["iteration"], task.played.of(state["iteration"])
+    frames = task.played.last(iteration, task.online.replay)
+
+    def credit() -> dict[str, Any]:
+        found, verdict = task.credit.of(frames, Path(state["reward_model"]))
+        write_rewards(folder / "rewards.parquet", found)
+        _say(verdict, state["verdict"])
+        return vars(verdict)
+
+    verdict = Verdict(**first_only(folder / "credited.json", version, credit))
+    return with_rewards(folder / "rewards.parquet", frames), verdict
+
+
+def _say(verdict: Verdict, before: dict[str, Any]) -> None:
+    """Tell once what is unusual about the credit."""
+    if vars(verdict) == before:
         return
-    played = task.rollout(policy, iteration, derived_seed(task.seed, "rollout", iteration))
-    episodes = without_broken_off(played)
-    if not episodes:
-        raise AriaError(f"online iteration {iteration}: no game was finished: see the players")
-    task.played.keep(iteration, version, episodes)
-
-
-def _score(task: OnlineRun, frames: Sequence[LogFrames], reward_model: Path) -> list[LogFrames]:
-    """The same games with the reward model's score as every action's credit.
-
-    An action that is too long to be scored, or that came after a re-ask, trains nothing.
-    """
-    scores = _scorer(task, reward_model).score_dialogues(frames_dialogues(frames))
-    return [
-        replace(log, rewards=without_reasked(_credited(log, scores), log.episodes))
-        for log in frames
-    ]
-
-
-def _scorer(task: OnlineRun, reward_model: Path) -> RewardScorer | RemoteScorer:
-    if task.online.scorer != IN_PROCESS:
-        return RemoteScorer(task.online.scorer, task.pace.deadline_s)
-    return RewardScorer(
-        task.base.named(reward_model),
-        backbone_of(task.reward_params, task.base),
-        max_tokens=task.params.max_tokens,
-        tokens_per_batch=task.pace.tokens_per_batch,
-        precision=task.pace.precision,
-    )
-
-
-def _credited(log: LogFrames, scores: dict[Key, float]) -> pd.DataFrame:
-    actions = log.turns.loc[log.turns["is_action"], ["episode_id", "position", "role", "turn"]]
-    keys = zip(actions["episode_id"], actions["position"], strict=True)
-    values = [scores.get((log.name, episode, position)) for episode, position in keys]
-    if any(value is not None and not math.isfinite(value) for value in values):
-        raise AriaError(
-            f"the reward model scores actions of {log.name} with NaN or infinity: train it anew "
-            "with a lower reward_model.learning_rate"
+    if verdict.refused:
+        logger.warning(
+            "online.credit: the reward model is not used: %s; the credit is that of the games",
+            verdict.refused,
         )
-    rewards = actions.assign(reward=pd.Series(values, index=actions.index, dtype="float64"))
-    return rewards.dropna(subset="reward").reset_index(drop=True)
+    if verdict.unchecked:
+        logger.warning("online.scorer does not tell its R2: its scores are used unchecked")
 
 
-def _training_data(task: OnlineRun, scored: Sequence[LogFrames]) -> list[Paired]:
-    weights = {
-        key: value
-        for log in scored
-        for key, value in advantages(log, SCORES, task.params.advantage).items()
-    }
-    if task.params.placebo:
-        weights = shuffled(scored, weights, task.seed)
-    renderer = Renderer(load_tokenizer(task.base))
-    examples = frames_examples(scored, renderer, task.params.max_tokens).items
-    sampled = without_unsampled_ends(examples, scored, len(renderer.end_ids()))
-    return with_values(sampled, weights, keep_zero=task.params.kl > 0)
-
-
-def _update(task: OnlineRun, state: dict[str, Any], data: list[Paired]) -> tuple[int, float, Path]:
-    """`updates` optimiser steps, going on from the last iteration's optimiser and random state.
-
-    Returns:
-        All steps so far, the mean loss of the new ones, and the folder of the newest policy.
-    """
-    online, iteration, done = task.online, state["iteration"], state["steps"]
-    if trains_nothing(data):  # every advantage is 0, and so is the gradient
-        return done, 0.0, Path(state["policy"])
-    checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
-    if checkpoint.is_dir():  # of an iteration that was cut short
-        shutil.rmtree(checkpoint)
-    make_deterministic(task.seed)
-    model = _trainable_policy(task)
-    trainer = fit(
-        PolicyTrainer,
-        model,
-        data,
-        _batches(task, iteration, len(data)),
-        _collate(task, model),
-        task.run.path,
-        FitSettings(
-            learning_rate=online.learning_rate,
-            seed=task.seed,
-            pace=task.pace.model_copy(update={"checkpoint_every": online.updates}),
-        ),
-        resume=state["policy"] if done else None,
-        done=done,
-        penalty=KlPenalty(task.params.kl, adapter_off) if task.params.kl else None,
-    )
-    new = [loss for step, loss in losses(trainer.state) if step > done]
-    return done + online.updates, sum(new) / len(new), checkpoint
-
-
-def _batches(task: OnlineRun, iteration: int, count: int) -> list[np.ndarray]:
-    online = task.online
-    per_pass = -(-count // online.batch_size)
-    seed = derived_seed(task.seed, "update", iteration)
-    return global_batches(count, online.batch_size, online.updates / per_pass, seed)
-
-
-def _collate(task: OnlineRun, model: Any) -> Any:
-    tokenizer = load_tokenizer(task.base)
-    return policy_collate(tokenizer.pad_token_id, task.params.kl > 0, model=model)
-
-
-def _trainable_policy(task: OnlineRun) -> Any:
-    """The offline adapter on its base; a checkpoint's weights replace it on resume."""
-    base = load_model(task.base)
-    return load_adapter(base, task.policy_dir, base_name=str(task.base), trainable=True)
-
-
-def _refreshed(task: OnlineRun, iteration: int, current: Path) -> Path:
+def _refreshed(task: OnlineRun, iteration: int, version: str, current: Path) -> Path:
     """The reward model for the next iteration, trained further whenever a refresh is due.
 
-    With a scorer on another machine the refresh is that machine's business.
+    With a scorer on another machine the refresh is that machine's business. A model that was
+    refused is refreshed too: fresh games may make it worth using.
     """
     online = task.online
     before, after = iteration * online.updates, (iteration + 1) * online.updates
     due = before // online.refresh_every != after // online.refresh_every
-    if not due or online.scorer != IN_PROCESS:
+    if online.credit != REWARD_MODEL or not due or online.scorer != IN_PROCESS:
         return current
-    newest = task.played.since(iteration, -(-online.refresh_every // online.updates))
-    if not newest:
+    frames = task.played.since(iteration, -(-online.refresh_every // online.updates))
+    if not frames:
         return current
-    rewards = task.aggregate({log.name: log.turns for log in newest})
-    folder = task.run.path / f"reward_model-{iteration + 1}"
+    folder, mark = task.run.path / f"reward_model-{iteration + 1}", task.played.of(iteration)
+
+    def credit() -> None:
+        rewards = task.aggregate({log.name: log.turns for log in frames}, None)
+        found = [replace(log, rewards=rewards[log.name]) for log in frames]
+        write_rewards(mark / "refresh.parquet", found)
+
+    first_only(mark / "refresh.json", version, credit)
     train_reward_model(
         task.reward_params,
         task.pace,
-        [replace(log, rewards=rewards[log.name]) for log in newest],
+        with_rewards(mark / "refresh.parquet", frames),
         task.base,
         folder,
         seed=task.seed,
@@ -368,11 +244,22 @@ def _finish(task: OnlineRun) -> None:
         tidy(folder, task.base)
         history = pd.DataFrame(state["history"])
         write_csv(folder / "online.csv", history)
-        metrics = {
-            "iterations": state["iteration"],
-            "updates": state["steps"],
-            "final_loss": float(history["loss"].iloc[-1]),
-            "first_mean_reward": float(history["mean_reward"].iloc[0]),
-            "last_mean_reward": float(history["mean_reward"].iloc[-1]),
-        }
-        write_json(folder / "metrics.json", metrics)
+        write_json(folder / "metrics.json", _metrics(state, history))
+
+
+def _metrics(state: State, history: pd.DataFrame) -> dict[str, Any]:
+    """The metrics of a finished run (see `train_online`)."""
+    seconds = history.drop_duplicates("iteration")[["play_seconds", "train_seconds"]].sum()
+    verdict = Verdict(**state["verdict"])
+    known = history["loss"].dropna()
+    return {
+        "iterations": state["iteration"],
+        "games": state["games"],
+        "updates": state["steps"],
+        "final_loss": float(known.iloc[-1]) if len(known) else None,
+        **seconds.to_dict(),
+        "credit_used": verdict.credit,
+        **({"reward_model_refused": verdict.refused} if verdict.refused else {}),
+        **({"reward_model_unchecked": True} if verdict.unchecked else {}),
+        "curve": compact(history),
+    }

@@ -1,18 +1,48 @@
-"""The games of online training on disk, iteration by iteration."""
+"""The games of online training on disk, iteration by iteration.
+
+Of several processes the first one plays and credits; the others read what it has written. So this
+folder must lie where all of them see it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from aria_dvc.files import read_json, read_parquet, write_json, write_parquet
+from aria_dvc.learning.checkpoints import process_state
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.player_specs import TRAINED_ONLINE
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.tables import episodes_table, turns_table
+
+LOOK_S = 0.5  # between two looks for what the first process is at
+
+
+def first_only(mark: Path, version: str, work: Callable[[], Any]) -> Any:
+    """What `work` returns (JSON-able), done by the first process and read by the others.
+
+    It is done once: where `mark` holds the result of this version, nothing is. Files that `work`
+    writes are whole when the mark is there. The others look for it rather than meet at a barrier,
+    whose patience playing would exhaust.
+    """
+    first = process_state().is_main_process
+    while (found := _marked(mark, version)) is None:
+        if first:
+            write_json(mark, {"version": version, "result": work()})
+        else:
+            time.sleep(LOOK_S)
+    return found["result"]
+
+
+def _marked(mark: Path, version: str) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = read_json(mark) if mark.is_file() else None
+    return found if found is not None and found["version"] == version else None
 
 
 @dataclass(frozen=True)
@@ -21,13 +51,9 @@ class PlayedGames:
 
     folder: Path
 
-    def _of(self, iteration: int) -> Path:
+    def of(self, iteration: int) -> Path:
+        """The folder of an iteration."""
         return self.folder / f"iteration-{iteration}"
-
-    def holds(self, iteration: int, version: str) -> bool:
-        """Whether this very policy's games of the iteration are there, all of them."""
-        mark = self._of(iteration) / "played.json"
-        return mark.is_file() and read_json(mark) == version
 
     def keep(self, iteration: int, version: str, episodes: Sequence[Episode]) -> None:
         """Write the iteration's games; ids and records say when and by whom they were played."""
@@ -37,14 +63,13 @@ class PlayedGames:
             record.policy_version = version
             record.group_id = record.group_id and f"{iteration}/{record.group_id}"
             episode.info = record.to_json()
-        folder = self._of(iteration)
+        folder = self.of(iteration)
         write_parquet(folder / "episodes.parquet", episodes_table(episodes))
         write_parquet(folder / "turns.parquet", turns_table(episodes, TRAINED_ONLINE))
-        write_json(folder / "played.json", version)
 
     def last(self, iteration: int, count: int) -> list[LogFrames]:
         """The games of the last `count` iterations up to this one, game by game, without credit."""
-        folders = [self._of(i) for i in range(max(0, iteration - count + 1), iteration + 1)]
+        folders = [self.of(i) for i in range(max(0, iteration - count + 1), iteration + 1)]
         turns, episodes = (
             pd.concat([read_parquet(folder / f"{name}.parquet") for folder in folders])
             for name in ("turns", "episodes")
@@ -76,8 +101,22 @@ def _acting_episodes(log: LogFrames) -> int:
     return int(log.turns.loc[log.turns["is_action"], "episode_id"].nunique())
 
 
-def mean_reward(frames: Sequence[LogFrames]) -> float:
-    """Mean final reward over acting roles and games."""
-    turns = pd.concat([log.turns for log in frames])
-    finals = turns[turns["is_action"]].groupby(["episode_id", "role"])["reward"].first()
-    return float(finals.mean())
+def write_rewards(file: Path, frames: Sequence[LogFrames]) -> None:
+    """The rewards of several logs in one file, with a column `log`."""
+    tables = [log.rewards.assign(log=log.name) for log in frames]
+    write_parquet(file, pd.concat(tables) if tables else pd.DataFrame({"log": []}))
+
+
+def with_rewards(file: Path, frames: Sequence[LogFrames]) -> list[LogFrames]:
+    """Those of the logs that the file of `write_rewards` has, with their rewards."""
+    found = dict(list(read_parquet(file).groupby("log")))
+    return [
+        LogFrames(
+            log.name,
+            log.turns,
+            log.episodes,
+            found[log.name].drop(columns="log").reset_index(drop=True),
+        )
+        for log in frames
+        if log.name in found
+    ]

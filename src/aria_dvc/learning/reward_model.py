@@ -189,8 +189,8 @@ def train_reward_model(
     on from its weights and keeps its scale.
 
     Returns:
-        The metrics on held-out episodes: mse, mse_of_mean (predicting the training mean), r2,
-        spearman, calibration (see calibration.py); and steps, final_loss, sizes.
+        The metrics on held-out episodes: mse, mse_of_mean (predicting the training mean), r2 with
+        its interval, spearman, calibration (see calibration.py); and steps, final_loss, sizes.
 
     Raises:
         AriaError: too few episodes, a NaN, a full disk, out of memory.
@@ -240,6 +240,12 @@ def _values(data: Sequence[Paired]) -> np.ndarray:
     return values[~np.isnan(values)]
 
 
+def _episodes(data: Sequence[Paired]) -> np.ndarray:
+    """(N,) str: the episode of each of `_values`; both sides of a dialogue are of one."""
+    names = [f"{example.log}/{example.episode_id}" for example, _ in data]
+    return np.repeat(names, [int(np.count_nonzero(~np.isnan(v))) for _, v in data])
+
+
 def _action_weights(
     params: RewardModelParams, sizes: dict[Key, float], train: Sequence[Paired]
 ) -> dict[Key, float]:
@@ -263,7 +269,8 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
         tokens_per_batch=task.pace.tokens_per_batch,
         bfloat16=uses_bfloat16(task.pace.precision),
     )
-    metrics = fit_metrics(_values(task.held), predicted, task.scale.mean)
+    actual = _values(task.held)
+    metrics = fit_metrics(actual, predicted, task.scale.mean, _episodes(task.held))
     metrics |= fit_figures(trainer) | {
         "train_actions": len(_values(task.train)),
         "held_out_actions": len(predicted),

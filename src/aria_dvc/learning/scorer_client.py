@@ -42,6 +42,20 @@ class RemoteScorer:
                         found[dialogue.log, dialogue.episode_id, position] = score
         return found
 
+    def quality(self) -> dict[str, Any] | None:
+        """The model's metrics on held-out episodes; None from a server that does not tell them.
+
+        Raises:
+            AriaError: the server stays away.
+        """
+        try:
+            answer = self.server.ask("/quality", {}, read_json)
+        except NoAnswer as error:
+            raise _unheard(error) from None
+        except Refusal:
+            return None
+        return answer if isinstance(answer, dict) and "r2" in answer else None
+
     def _ask(self, dialogues: Sequence[Dialogue]) -> Scores:
         """The scores of every dialogue's actions, in one request."""
         body = {"items": [{"messages": _until_last_action(d.messages)} for d in dialogues]}
@@ -49,9 +63,7 @@ class RemoteScorer:
         try:
             answer = self.server.ask("/score_dialogues", body, read_json)
         except (NoAnswer, Refusal) as error:
-            raise AriaError(
-                f"online.scorer: {error}: check the address, and that serve-reward-model runs there"
-            ) from None
+            raise _unheard(error) from None
         scores = answer.get("scores") if isinstance(answer, dict) else None
         if not isinstance(scores, list) or [_length(own) for own in scores] != counts:
             raise AriaError(
@@ -59,6 +71,12 @@ class RemoteScorer:
                 "serve-reward-model: start it there from this version, or mend the address"
             )
         return scores
+
+
+def _unheard(error: Exception) -> AriaError:
+    return AriaError(
+        f"online.scorer: {error}: check the address, and that serve-reward-model runs there"
+    )
 
 
 def _until_last_action(messages: Sequence[Message]) -> list[Message]:

@@ -4,7 +4,8 @@
 POST /score {"items": [{"messages": [{"role": ..., "content": ...}, ...]}]} -> {"scores": [...]}:
 the credit of the last message of every item. POST /score_dialogues takes the same and answers
 with a list per item, the credits of all its assistant messages from one pass, null for one that
-is too long. What waits together shares a batch.
+is too long. What waits together shares a batch. POST /quality answers with the model's metrics on
+held-out episodes (r2, r2_low, r2_high), by which online training decides whether to believe it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import asyncio
 import logging
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,6 +23,7 @@ import orjson
 
 from aria_dvc.chat import Message
 from aria_dvc.errors import AriaError
+from aria_dvc.files import read_json
 from aria_dvc.settings import Precision
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ Scores = list[float | None]  # of a chat's assistant messages; None: too long to
 Score = Callable[[Sequence[Chat]], list[Scores]]
 Waiting = tuple[Chat, asyncio.Future[Scores]]
 ROLES = ("system", "user", "assistant")
+QUALITY = ("r2", "r2_low", "r2_high")
 MAX_BODY_BYTES = 8 << 20
 MAX_ITEMS = 256  # in one request
 MAX_BATCH = 64  # chats that are scored together
@@ -90,8 +93,11 @@ class Batcher:
                 future.set_result(own)
 
 
-def make_app(score: Score) -> Starlette:
-    """The web application around a scoring function."""
+def make_app(score: Score, quality: Mapping[str, Any] | None = None) -> Starlette:
+    """The web application around a scoring function.
+
+    quality: the model's metrics; None: they are not told.
+    """
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -108,7 +114,19 @@ def make_app(score: Score) -> Starlette:
         Route("/score_dialogues", _score_endpoint(batcher, list), methods=["POST"]),
         Route("/health", _health, methods=["GET"]),
     ]
+    if quality is not None:
+        told = {name: quality.get(name) for name in QUALITY}
+        routes.append(Route("/quality", _constant(told), methods=["GET", "POST"]))
     return Starlette(routes=routes, lifespan=lifespan)
+
+
+def _constant(value: dict[str, Any]) -> Callable[[Request], Any]:
+    from starlette.responses import JSONResponse
+
+    async def endpoint(request: Request) -> JSONResponse:
+        return JSONResponse(value)
+
+    return endpoint
 
 
 async def _health(request: Request) -> JSONResponse:
@@ -235,4 +253,6 @@ def serve(args: argparse.Namespace) -> None:
         tokens_per_batch=length,
         precision=args.precision,
     )
-    uvicorn.run(make_app(scorer.score_chats), host=args.host, port=args.port, log_level="warning")
+    metrics = source.folder / "metrics.json"
+    app = make_app(scorer.score_chats, read_json(metrics) if metrics.is_file() else None)
+    uvicorn.run(app, host=args.host, port=args.port, log_level="warning")

@@ -58,8 +58,8 @@ def _only(table: pd.DataFrame, ids: np.ndarray) -> pd.DataFrame:
     return table[table["episode_id"].isin(ids)].reset_index(drop=True)
 
 
-def nothing_to_train(out: Path) -> None:
-    """The output folder of `vanilla`, and of online training without games: no model."""
+def nothing_to_train(out: Path, reason: str = "") -> None:
+    """The output folder of a stage that trains no model; its metrics say why, if there is a why."""
     with written_aside(out) as aside:
         aside.mkdir(parents=True)
-        write_json(aside / "metrics.json", {})
+        write_json(aside / "metrics.json", {"not_trained": reason} if reason else {})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from aria_dvc.arena.sessions import Session
-from aria_dvc.credit.chain import credited
+from aria_dvc.credit.chain import credit_table, labelled
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
 from aria_dvc.games.decided import tell_decisions
@@ -16,14 +16,17 @@ from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params
-from aria_dvc.player_specs import TRAINED_ONLINE, endpoint_name, find_endpoint, parse_spec
+from aria_dvc.player_specs import TRAINED_ONLINE, find_endpoint
 from aria_dvc.servers.adapters import load_adapter
-from aria_dvc.settings import BASE_MODEL, IN_PROCESS
+from aria_dvc.settings import BASE_MODEL, PlainReturn
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
     from aria_dvc.records.episodes import Episode
+
+POLICY = "policy"
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class OnlineGames:
     def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
         """`online.games` games with the policy that `adapter` makes, dealt to all games."""
         online = self.params.online
-        params = self.params if online.rollouts == IN_PROCESS else self.served(adapter)
+        params = self.served(adapter) if online.servers else self.params
         counts = dealt(online.games, online.repeats, len(self._games))
         episodes = [
             episode
@@ -54,7 +57,6 @@ class OnlineGames:
     def _session(self, name: str, count: int, adapter: Path, seed: int) -> Session:
         """A game between the players of its log, `policy` being the one that `adapter` makes."""
         source, game = self.params.logs[name], get_game(name)
-        server = endpoint_name(self.params.online.rollouts)
         return Session(
             game,
             source.players if source.is_played else _own_players(game),
@@ -67,21 +69,27 @@ class OnlineGames:
             purpose=f"online {seed}",
             repeats=self.params.online.repeats,
             trained=TRAINED_ONLINE,
-            served_by=(server,) if server else (),
+            served_by=self._servers,
         )
 
-    def served(self, adapter: Path) -> Params:
-        """Have the vLLM server load `adapter` under a name of its own; the params that use it.
+    @property
+    def _servers(self) -> tuple[str, ...]:
+        """The names of the endpoints that play the policy."""
+        return tuple(spec.removeprefix("endpoint:") for spec in self.params.online.servers)
 
-        The name follows from the weights, so what the server has loaded before is the same.
+    def served(self, adapter: Path) -> Params:
+        """Have every vLLM server load `adapter` under a name of its own; the params that use it.
+
+        The name follows from the weights, so what a server has loaded before is the same.
 
         Raises:
-            AriaError: the server does not load the adapter.
+            AriaError: a server does not load the adapter.
         """
-        name = parse_spec(self.params.online.rollouts).name
-        endpoint = find_endpoint(name, self.params.endpoints)
-        fresh = load_adapter(name, endpoint, f"policy-{fingerprint(adapter)[:16]}", adapter)
-        return self.params.model_copy(update={"endpoints": {**self.params.endpoints, name: fresh}})
+        model, endpoints = f"policy-{fingerprint(adapter)[:16]}", dict(self.params.endpoints)
+        for name in self._servers:
+            endpoint = find_endpoint(name, endpoints)
+            endpoints[name] = load_adapter(name, endpoint, model, adapter)
+        return self.params.model_copy(update={"endpoints": endpoints})
 
     def inputs(self) -> dict[str, Any]:
         """Everything that decides how games come out and are credited, beside policy and seed."""
@@ -100,20 +108,37 @@ class OnlineGames:
             "code": code_hash(__name__),
         }
 
-    def aggregate(self, turns: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-        """The rewards table of every game's turns: embedded, clustered and credited anew."""
-        return {game: self._credit(frame) for game, frame in turns.items()}
+    def aggregate(
+        self, turns: dict[str, pd.DataFrame], credit: str | None
+    ) -> dict[str, pd.DataFrame]:
+        """The rewards table of every game's turns, credited anew from these alone.
 
-    def _credit(self, turns: pd.DataFrame) -> pd.DataFrame:
+        Args:
+            credit: a method of aggregate, for which the utterances are embedded and clustered, or
+                a plain return; None: aggregate.method.
+        """
+        method = credit or self.params.aggregate.method
+        return {game: self._credit(frame, method) for game, frame in turns.items()}
+
+    def _credit(self, turns: pd.DataFrame, method: str) -> pd.DataFrame:
+        params = self.params
+        if method in get_args(PlainReturn):
+            log = Log.of(turns, None, params.aggregate.gamma)
+            return log.action_frame().assign(**{"return": log.targets, "reward": log.targets})
+        log = labelled(Log.of(turns, self._vectors(turns), params.aggregate.gamma), params)
+        # k is chosen as for every variant, and then the credit is the variant's own
+        block = params.aggregate.model_copy(update={"method": method, "further": []})
+        return credit_table(log, params.model_copy(update={"aggregate": block}))
+
+    def _vectors(self, turns: pd.DataFrame) -> np.ndarray:
         params, embed = self.params, self.params.embed
-        vectors = embed_texts(
+        return embed_texts(
             turns["embedded"].tolist(),
             embed.source,
             params.pace.embed_batch,
             embed.normalize,
             params.endpoints,
         )
-        return credited(Log.of(turns, vectors, params.aggregate.gamma), params)[0]
 
 
 def _own_players(game: Game) -> dict[str, str]:

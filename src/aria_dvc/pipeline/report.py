@@ -27,6 +27,7 @@ from aria_dvc.report.metrics import (
     brief_learning,
     credit_metrics,
     evaluation_metrics,
+    pooled_curve,
     refused_per_turn,
 )
 from aria_dvc.report.projection import project
@@ -77,6 +78,19 @@ class Run:
             },
             **({"online": online} if online else {}),
         }
+
+    @cached_property
+    def course(self) -> pd.DataFrame:
+        """One row an iteration, log and trained role of every variant that trained online."""
+        import pandas as pd
+
+        tables = [
+            pd.read_csv(file).assign(variant=name, category=category)
+            for category in self.params.categories
+            for name in self.params.online.variants
+            if (file := paths.online(name, category) / "online.csv").exists()
+        ]
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=CURVE)
 
     @cached_property
     def games(self) -> pd.DataFrame:
@@ -131,7 +145,8 @@ def write_plots(run: Run, folder: Path) -> None:
         if run.params.report.umap:
             _intention_map(run.params, name, files, pictures)
     for category in run.params.categories:
-        _learning_plots(run, category, folder)
+        _losses(run, category, folder)
+    _learning_curve(run, folder)
     rates = evaluation_rates(run.evaluation)
     write_csv(folder / "evaluation.csv", rates)
     if len(rates):
@@ -154,19 +169,25 @@ def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
     figures.save(figures.rewards(rewards, name), pictures / f"rewards_{name}.png")
 
 
-def _learning_plots(run: Run, category: str, folder: Path) -> None:
-    """The loss of every variant that took a step, and the course of online training."""
+def _losses(run: Run, category: str, folder: Path) -> None:
+    """The loss of every variant that took a step."""
     import pandas as pd
 
     for variant in run.params.variants:
-        title = f"{category}-{variant}"
         history = paths.policy(variant, category) / "history.csv"
         if history.exists():
-            write_csv(folder / "training" / f"{title}.csv", pd.read_csv(history))
-        if variant in run.params.online.variants:
-            course = pd.read_csv(paths.online(variant, category) / "online.csv")
-            figure = figures.online(course, f"{title}, online")
-            figures.save(figure, folder / "pictures" / f"online_{title}.png")
+            file = folder / "training" / f"{category}-{variant}.csv"
+            write_csv(file, pd.read_csv(history))
+
+
+def _learning_curve(run: Run, folder: Path) -> None:
+    """What the games of online training were worth, iteration by iteration."""
+    course = run.course
+    lines = course["log"] + ", " + course["role"] + ": " + course["variant"]
+    write_csv(folder / "learning_curve.csv", course.assign(line=lines)[CURVE])
+    if len(course):
+        figure = figures.learning_curve(pooled_curve(course))
+        figures.save(figure, folder / "pictures" / "learning_curve.png")
 
 
 def evaluation_rates(evaluation: dict[str, Any]) -> pd.DataFrame:
@@ -183,6 +204,21 @@ def evaluation_rates(evaluation: dict[str, Any]) -> pd.DataFrame:
 
 
 RATE = ("rate", "low", "high", "episodes")
+CURVE = [
+    "games",
+    "win_rate",
+    "line",
+    "log",
+    "role",
+    "variant",
+    "iteration",
+    "episodes",
+    "mean_reward",
+    "refused_rate",
+    "tokens",
+    "credit",
+    "loss",
+]
 
 
 def _intention_map(params: Params, name: str, files: LogFiles, folder: Path) -> None:

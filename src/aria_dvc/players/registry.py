@@ -13,7 +13,6 @@ from aria_dvc.players.base import Player
 from aria_dvc.settings import Endpoint, Pace, PlaySettings
 
 if TYPE_CHECKING:
-    from aria_dvc.players.endpoint import EndpointPlayer
     from aria_dvc.players.policy import PolicyPlayer
 
 
@@ -27,7 +26,7 @@ class PlayerContext:
         endpoints: servers by name (params.endpoints).
         adapter: LoRA folder of the player `policy`, if any.
         record_logprobs: whether our own policy keeps token ids and log-probabilities.
-        served_by: NAME of the endpoint that plays `policy`; none: it is played in process.
+        served_by: names of the endpoints that play `policy`; none: it is played in process.
     """
 
     settings: PlaySettings
@@ -77,13 +76,17 @@ def make_player(spec: str, context: PlayerContext) -> Player:
     return _model_player(spec, context)
 
 
-def _served_player(spec: str, servers: Sequence[str], context: PlayerContext) -> EndpointPlayer:
-    """The player of that spec on an endpoint; it is recorded under the spec."""
+def _served_player(spec: str, servers: Sequence[str], context: PlayerContext) -> Player:
+    """The player of that spec on endpoints, which share its games and record it under the spec."""
+    from aria_dvc.players.dealt import DealtPlayer
     from aria_dvc.players.endpoint import EndpointPlayer
 
-    (server,) = servers
-    endpoint, settings = find_endpoint(server, context.endpoints), context.settings.of(spec)
-    player = EndpointPlayer(server, endpoint, settings, context.pace.deadline_s)
+    settings, deadline_s = context.settings.of(spec), context.pace.deadline_s
+    players = [
+        EndpointPlayer(name, find_endpoint(name, context.endpoints), settings, deadline_s)
+        for name in servers
+    ]
+    player = players[0] if len(players) == 1 else DealtPlayer(spec, players)
     player.name = spec
     return player
 

@@ -110,13 +110,27 @@ def intention_map(points: np.ndarray, labels: np.ndarray, title: str) -> Figure:
     return figure
 
 
-def online(history: pd.DataFrame, title: str) -> Figure:
-    """What the games of each online iteration were worth, and what the reward model gave them."""
-    figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
-    axis.plot(history["iteration"], history["mean_reward"], marker=".", label="mean final reward")
-    axis.plot(history["iteration"], history["mean_score"], marker=".", label="mean score a turn")
-    axis.set(xlabel="iteration", ylabel="reward")
-    axis.set_title(title, fontsize=10)
-    axis.grid(alpha=0.25)
-    axis.legend(frameon=False)
+def learning_curve(curve: pd.DataFrame) -> Figure:
+    """Win rate by games played, a panel a log and a line a variant, with 95 % intervals.
+
+    Columns of `curve`: log, variant, games, win_rate, low, high.
+    """
+    logs, variants = curve["log"].unique(), curve["variant"].unique()
+    size = (1.2 + 3.4 * len(logs), 3.4)
+    figure, grid = plt.subplots(
+        1, len(logs), figsize=size, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis, log in zip(grid[0], logs, strict=True):
+        for number, variant in enumerate(variants):
+            part = curve[(curve["log"] == log) & (curve["variant"] == variant)]
+            colour = COLOURS[(number + 1) % len(COLOURS)]  # grey is for what is not trained
+            axis.fill_between(
+                part["games"], part["low"], part["high"], color=colour, alpha=0.15, linewidth=0
+            )
+            axis.plot(part["games"], part["win_rate"], color=colour, marker="o", label=variant)
+        axis.set_title(str(log).replace("_", " "), fontsize=10)
+        axis.set(xlabel="games played before", ylim=(0, 1))
+        axis.grid(alpha=0.25)
+    grid[0, 0].set_ylabel("win or success rate")
+    grid[0, 0].legend(frameon=False)
     return figure

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from aria_dvc.credit.chain import largest_k
@@ -142,13 +143,34 @@ def brief_credit(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def brief_learning(metrics: dict[str, Any]) -> dict[str, Any]:
-    """R2 of the reward model on held-out episodes; each variant's ratio of gradient variances."""
+    """R2 of the reward model on held-out episodes; each variant's ratio of gradient variances.
+
+    A reward model that was not trained has no R2.
+    """
     ratios = {
         name: {"gradient_variance_ratio": rounded(policy["gradient_variance_ratio"])}
         for name, policy in metrics["policy"].items()
         if "gradient_variance_ratio" in policy
     }
-    return {"reward_model_r2": rounded(metrics["reward_model"].get("r2")), **ratios}
+    model = metrics["reward_model"]
+    return {**({"reward_model_r2": rounded(model["r2"])} if "r2" in model else {}), **ratios}
+
+
+def pooled_curve(course: pd.DataFrame) -> pd.DataFrame:
+    """Learning curves over both roles: log, variant, games, episodes, wins, win_rate, low, high.
+
+    Args:
+        course: rows of online.csv (see learning/course.py) with a column `variant`.
+    """
+    rows = course.assign(wins=course["win_rate"] * course["episodes"])
+    pooled = rows.groupby(["log", "variant", "games"], sort=False)[["episodes", "wins"]].sum()
+    won = [
+        rate(np.arange(round(n)) < round(wins))
+        for n, wins in pooled[["episodes", "wins"]].itertuples(index=False)
+    ]
+    columns = {"win_rate": "rate", "low": "low", "high": "high"}
+    numbers = {name: [numbers[key] for numbers in won] for name, key in columns.items()}
+    return pooled.assign(**numbers).reset_index()
 
 
 def brief_evaluation(metrics: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,63 @@
+"""The course of online training: one row an iteration, log and trained role.
+
+The rows make `online.csv`, from which the learning curve is drawn: what the games were worth that
+the policy of the moment played, by the games that it had learned from.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from aria_dvc.records.episodes import Episode
+from aria_dvc.records.outcomes import won
+
+Rows = list[dict[str, Any]]
+POLICY = "policy"  # how records of games name the player that is trained
+OUTCOMES = ("win_rate", "mean_reward", "refused_rate")
+
+
+def role_rows(episodes: Sequence[Episode]) -> Rows:
+    """How the policy fared in finished games, by log and role, in that order.
+
+    Returns:
+        log, role, episodes, win_rate (see `won`), mean_reward, refused_rate (share of the episodes
+        that ended by the role's own refused move), tokens (generated).
+    """
+    played: dict[tuple[str, str], list[Episode]] = defaultdict(list)
+    for episode in episodes:
+        for role in _trained(episode):
+            played[episode.game, role].append(episode)
+    return [_row(log, role, played[log, role]) for log, role in sorted(played)]
+
+
+def _trained(episode: Episode) -> list[str]:
+    """The roles of the policy; where no player is recorded, every role with a reward."""
+    players = episode.record.players
+    return [r for r in episode.rewards if r not in players or players[r].name in (POLICY, None)]
+
+
+def _row(log: str, role: str, episodes: Sequence[Episode]) -> dict[str, Any]:
+    records, count = [episode.record for episode in episodes], len(episodes)
+    refused = sum(bool(r.failure and r.failure.role == role) for r in records)
+    return {
+        "log": log,
+        "role": role,
+        "episodes": count,
+        "win_rate": sum(won(episode, role) for episode in episodes) / count,
+        "mean_reward": sum(episode.rewards[role] for episode in episodes) / count,
+        "refused_rate": refused / count,
+        "tokens": sum(r.tokens[role].completion for r in records if role in r.tokens),
+    }
+
+
+def compact(history: pd.DataFrame) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """log -> role -> name of an outcome -> its first and last value."""
+    result: dict[str, dict[str, dict[str, list[float]]]] = defaultdict(dict)
+    for (log, role), rows in history.groupby(["log", "role"]):
+        ends = rows.sort_values("iteration").iloc[[0, -1]]
+        result[str(log)][str(role)] = {name: ends[name].tolist() for name in OUTCOMES}
+    return dict(result)

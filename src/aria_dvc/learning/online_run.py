@@ -1,0 +1,117 @@
+"""What does not change from iteration to iteration of an online run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from aria_dvc.chat import Renderer
+from aria_dvc.files import read_json
+from aria_dvc.learning.checkpoints import RunFolder, run_key
+from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, FreshCredit
+from aria_dvc.learning.played import PlayedGames
+from aria_dvc.learning.reward_model import backbone_of
+from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import load_adapter
+from aria_dvc.models.source import ModelSource
+
+if TYPE_CHECKING:
+    from aria_dvc.records.episodes import Episode
+    from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
+
+STAGE: Final = "online"
+# (adapter folder of the policy that plays, iteration, seed) -> finished games
+Rollout = Callable[[Path, int, int], "list[Episode]"]
+State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class OnlineRun:
+    """Settings, folders and models, which are loaded once a process; see `train_online`."""
+
+    params: PolicyParams
+    online: OnlineParams
+    reward_params: RewardModelParams
+    pace: Pace
+    base: ModelSource
+    policy_dir: Path
+    reward_model_dir: Path
+    rollout: Rollout
+    aggregate: Aggregate
+    seed: int
+    inputs: Any
+    cache: Path | None
+
+    @cached_property
+    def run(self) -> RunFolder:
+        settings = {
+            "policy": self.params.model_dump(),
+            "online": self.online.model_dump(),
+            "inputs": self.inputs,
+            "seed": self.seed,
+            "reward": self._reward_inputs(),
+        }
+        start = fingerprint(self.policy_dir)
+        return RunFolder(STAGE, run_key(STAGE, start, fingerprint(self.base), settings), self.cache)
+
+    def _reward_inputs(self) -> Any:
+        """What the scores follow from, where scores are asked for."""
+        if self.online.credit != REWARD_MODEL:
+            return None
+        backbone = fingerprint(backbone_of(self.reward_params, self.base))
+        quality = self.reward_model_dir / "metrics.json"  # decides whether it is believed
+        metrics = read_json(quality) if quality.is_file() else None
+        model = fingerprint(self.reward_model_dir)
+        return [self.reward_params.model_dump(), backbone, model, metrics]
+
+    @property
+    def played(self) -> PlayedGames:
+        return PlayedGames(self.run.path)
+
+    @property
+    def credit(self) -> FreshCredit:
+        return FreshCredit(
+            self.params,
+            self.online,
+            self.reward_params,
+            self.pace,
+            self.base,
+            self.aggregate,
+        )
+
+    @cached_property
+    def renderer(self) -> Renderer:
+        return Renderer(load_tokenizer(self.base))
+
+    @cached_property
+    def model(self) -> Any:
+        """The offline adapter on its base; a checkpoint's weights replace it on resume."""
+        base = load_model(self.base)
+        return load_adapter(base, self.policy_dir, base_name=str(self.base), trainable=True)
+
+    @property
+    def state_file(self) -> Path:
+        return self.run.path / "state.json"
+
+    def state(self) -> State:
+        """What whole iterations have left behind.
+
+        iteration: how many; steps: optimiser steps taken; games: played; policy, reward_model:
+        folders; verdict: whose credit was used last, and why; history: rows so far.
+        """
+        if self.state_file.is_file():
+            state: State = read_json(self.state_file)
+            return state
+        return {
+            "iteration": 0,
+            "steps": 0,
+            "games": 0,
+            "policy": str(self.policy_dir),
+            "reward_model": str(self.reward_model_dir),
+            "verdict": {},
+            "history": [],
+        }

@@ -1,0 +1,92 @@
+"""The update of online training: some optimiser steps on credited games."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
+from aria_dvc.learning.checkpoints import process_state
+from aria_dvc.learning.examples import LogFrames, frames_examples, with_values
+from aria_dvc.learning.fresh_credit import Verdict
+from aria_dvc.learning.objective import KlPenalty, adapter_off, policy_collate
+from aria_dvc.learning.online_run import OnlineRun, State
+from aria_dvc.learning.own_actions import without_unsampled_ends
+from aria_dvc.learning.policy import PolicyTrainer
+from aria_dvc.learning.trainer import (
+    FitSettings,
+    MicroBatchTrainer,
+    fit,
+    make_deterministic,
+)
+from aria_dvc.memory import give_back_memory
+from aria_dvc.seeds import derived_seed
+
+
+def training_data(task: OnlineRun, frames: Sequence[LogFrames], verdict: Verdict) -> list[Paired]:
+    weights = task.credit.weights(frames, verdict, task.seed)
+    examples = frames_examples(frames, task.renderer, task.params.max_tokens).items
+    sampled = without_unsampled_ends(examples, frames, len(task.renderer.end_ids()))
+    return with_values(sampled, weights, keep_zero=task.params.kl > 0)
+
+
+def update(
+    task: OnlineRun, state: State, data: list[Paired]
+) -> tuple[int, dict[str, float | None], Path]:
+    """`updates` optimiser steps, going on from the last iteration's optimiser and random state.
+
+    Returns:
+        All steps so far, what was measured in the new ones, and the folder of the newest policy.
+    """
+    online, done = task.online, state["steps"]
+    if trains_nothing(data):  # every advantage is 0, and so is the gradient
+        return done, {"loss": None, "grad_norm": None}, Path(state["policy"])
+    checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
+    if process_state().is_main_process and checkpoint.is_dir():  # of an iteration cut short
+        shutil.rmtree(checkpoint)
+    make_deterministic(task.seed)
+    trainer = fit(
+        PolicyTrainer,
+        task.model,
+        data,
+        _batches(task, state["iteration"], len(data)),
+        policy_collate(task.renderer.tokenizer.pad_token_id, task.params.kl > 0, model=task.model),
+        task.run.path,
+        FitSettings(
+            learning_rate=online.learning_rate,
+            seed=task.seed,
+            pace=task.pace.model_copy(update={"checkpoint_every": online.updates}),
+        ),
+        resume=state["policy"] if done else None,
+        done=done,
+        penalty=KlPenalty(task.params.kl, adapter_off) if task.params.kl else None,
+    )
+    measured = _measured(trainer, done)
+    _unwrap(task, trainer)
+    return done + online.updates, measured, checkpoint
+
+
+def _measured(trainer: MicroBatchTrainer, done: int) -> dict[str, float | None]:
+    """Means over the steps after the first `done`; further columns of online.csv go here."""
+    rows = [r for r in trainer.state.log_history if r["step"] > done and "loss" in r]
+    return {name: float(np.mean([r[name] for r in rows])) for name in ("loss", "grad_norm")}
+
+
+def _unwrap(task: OnlineRun, trainer: MicroBatchTrainer) -> None:
+    """Leave the model as it was loaded, for the next iteration; a sharded one is loaded anew."""
+    if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
+        del task.__dict__["model"]
+    else:
+        trainer.accelerator.unwrap_model(trainer.model_wrapped, keep_fp32_wrapper=False)
+    del trainer
+    give_back_memory()
+
+
+def _batches(task: OnlineRun, iteration: int, count: int) -> list[np.ndarray]:
+    online = task.online
+    per_pass = -(-count // online.batch_size)
+    seed = derived_seed(task.seed, "update", iteration)
+    return global_batches(count, online.batch_size, online.updates / per_pass, seed)
