@@ -17,6 +17,7 @@ from aria_dvc.records.outcomes import won
 
 Rows = list[dict[str, Any]]
 OUTCOMES = ("win_rate", "mean_reward", "refused_rate")
+COLUMNS = ("iteration", "games", "log", "role", "episodes", *OUTCOMES)  # the first of online.csv
 
 
 def role_rows(episodes: Sequence[Episode], learners: Collection[str]) -> Rows:
