@@ -1,5 +1,6 @@
 """Rollouts for online training: who plays them, on which server, and what decides how they end."""
 
+import asyncio
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -8,18 +9,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 import stages.online
-from learning_tiny import LORA, made_up_game, tiny_model
+from fake_game import Talker
+from learning_tiny import LORA, WORDS, made_up_game, tiny_model
 
 from aria_dvc.arena.assignments import Lineups, assign
+from aria_dvc.credit.chain import credited
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.fingerprints import code_of
+from aria_dvc.intentions.log import Log
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.lora import add_lora
+from aria_dvc.models.source import ModelSource
 from aria_dvc.params import load_params
 from aria_dvc.pipeline import online as online_module
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.online import OnlineGames, dealt
+from aria_dvc.players.base import Request
+from aria_dvc.players.dealt import DealtPlayer
+from aria_dvc.players.registry import PlayerContext
 from aria_dvc.settings import Endpoint, LogSource
 
 PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
@@ -84,7 +92,7 @@ def test_games_are_clustered_and_credited_anew(monkeypatch):
     monkeypatch.setattr(online_module, "embed_texts", vectors)
     turns = made_up_game(episodes=12).turns
     turns["embedded"] = turns["text"]
-    rewards = OnlineGames(PARAMS, "adversarial").aggregate({"bargaining": turns})
+    rewards = OnlineGames(PARAMS, "adversarial").aggregate({"bargaining": turns}, None)
     table = rewards["bargaining"]
     assert len(table) == int(turns["is_action"].sum())
     means = table.groupby("cell")["return"].transform("mean")
@@ -138,12 +146,89 @@ def test_games_are_dealt_in_whole_groups(wanted, counts):
     assert sum(counts) == wanted[0]
 
 
+@pytest.mark.parametrize("credit", ["aria", "shrinkage", "regression"])
+def test_a_variants_own_method_credits_its_games(monkeypatch, credit):
+    """Under the intentions that all variants share, whatever `aggregate.method` is."""
+    rng = np.random.default_rng(0)
+    of = dict(zip(WORDS, rng.normal(size=(len(WORDS), 4)).astype(np.float32), strict=True))
+
+    def vectors(texts, *_):
+        return np.stack([of[text] for text in texts])
+
+    monkeypatch.setattr(online_module, "embed_texts", vectors)
+    turns = made_up_game(episodes=12).turns
+    turns["embedded"] = turns["text"]
+    params = changed(aggregate={"method": "kernel", "further": ["aria", "shrinkage", "regression"]})
+    log = Log.of(turns, vectors(turns["text"]), params.aggregate.gamma)
+    expected, _ = credited(log, params)
+    found = OnlineGames(params, "adversarial").aggregate({"bargaining": turns}, credit)
+    np.testing.assert_allclose(found["bargaining"]["reward"], expected[f"credit_{credit}"])
+    assert "credit_aria" not in found["bargaining"]
+
+
+@pytest.mark.parametrize("credit", ["discounted", "terminal"])
+def test_a_plain_return_embeds_nothing(monkeypatch, credit):
+    def never(*_):
+        raise AssertionError("embedded")
+
+    monkeypatch.setattr(online_module, "embed_texts", never)
+    game = made_up_game(episodes=6)
+    rewards = OnlineGames(PARAMS, "adversarial").aggregate({"bargaining": game.turns}, credit)
+    table = rewards["bargaining"]
+    for column in ("episode_id", "position", "role", "turn"):
+        assert table[column].tolist() == game.rewards[column].tolist()
+    np.testing.assert_allclose(table["return"], game.rewards["return"])
+
+
 def test_server_loads_an_adapter_under_the_name_of_its_weights(games, server, adapter):
     name = f"policy-{fingerprint(adapter)[:16]}"
     for _ in range(2):  # a resumed run asks for the same again
         assert games.served(adapter).endpoints["gpu"].model == name
     body = {"lora_name": name, "lora_path": str(adapter)}
     assert server.asked == [("/v1/load_lora_adapter", body)] * 2
+
+
+def test_games_are_dealt_to_several_servers_that_all_load_the_adapter(games, server, adapter):
+    endpoint = games.params.endpoints["gpu"]
+    params = changed(games.params, online={"rollouts": ["endpoint:gpu", "endpoint:other"]})
+    other = endpoint.model_copy(update={"max_concurrency": 3})
+    params = params.model_copy(update={"endpoints": {"gpu": endpoint, "other": other}})
+    both = OnlineGames(params, "adversarial")
+    served = both.served(adapter)
+    assert {e.model for e in served.endpoints.values()} == {f"policy-{fingerprint(adapter)[:16]}"}
+    assert [path for path, _ in server.asked] == ["/v1/load_lora_adapter"] * 2
+    context = PlayerContext(
+        served.collect, served.pace, ModelSource("none"), endpoints=served.endpoints
+    )
+    player = context.player("endpoint:gpu,other")
+    assert player.name in both.learners
+    assert [one.server.max_concurrency for one in player.players] == [16, 3]
+
+
+def test_a_game_stays_on_the_server_where_it_began():
+    class Recorder(Talker):
+        def finished(self, episode_id):
+            over.append((self, episode_id))
+
+    over, asked = [], []
+    servers = [Recorder(lambda request: "x") for _ in range(2)]
+    player = DealtPlayer("endpoint:a,b", servers)
+
+    def ask(episode_id):
+        request = Request(episode_id, "alice", [], None, 0)
+        before = [len(server.asked) for server in servers]
+        asyncio.run(player.reply(request))
+        after = [len(server.asked) for server in servers]
+        asked.append(next(i for i in range(2) if after[i] > before[i]))
+
+    for episode in ("1", "2", "3", "2", "3", "1"):
+        ask(episode)
+    assert asked == [0, 1, 0, 1, 0, 0]
+    player.finished("1")
+    player.finished("3")
+    assert over == [(servers[0], "1"), (servers[0], "3")]
+    ask("4")
+    assert asked[-1] == 0
 
 
 def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, monkeypatch):
@@ -213,4 +298,6 @@ def test_only_a_category_with_playable_games_goes_online(monkeypatch, tmp_path):
     for category in ("adversarial", "single_agent"):
         stages.online.main(params, "aria", category)
     assert went == [paths.online("aria", "adversarial")]
-    assert read_json(paths.online("aria", "single_agent") / "metrics.json") == {}
+    assert read_json(paths.online("aria", "single_agent") / "metrics.json") == {
+        "not_trained": "no log of the category is of a game that can be played"
+    }

@@ -85,6 +85,8 @@ def set_at(raw, path, value):
         ("online.variants", ["vanilla"], "online.variants: no variant vanilla to train"),
         ("online.rollouts", "vllm", "online.rollouts: vllm is neither"),
         ("online.rollouts", "endpoint:x", "online.rollouts: no endpoint x"),
+        ("online.rollouts", ["endpoint:x", "vllm"], "online.rollouts: vllm is neither"),
+        ("online.rollouts", [], "online.rollouts: an empty list plays nothing"),
         ("policy.lora.target_modules", [], "policy.lora.target_modules: list should have at least"),
         ("policy.learning_rate", float("inf"), "policy.learning_rate: input should be a finite"),
         ("prepare.players", ["bases"], "prepare.players.0: input should be 'policy'"),

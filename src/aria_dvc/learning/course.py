@@ -18,6 +18,7 @@ from aria_dvc.records.outcomes import won
 Rows = list[dict[str, Any]]
 POLICY = "policy"  # how records of games name the player that is trained
 OUTCOMES = ("win_rate", "mean_reward", "refused_rate")
+COLUMNS = ("iteration", "games", "log", "role", "episodes", *OUTCOMES)  # the first of online.csv
 
 
 def role_rows(episodes: Sequence[Episode]) -> Rows:

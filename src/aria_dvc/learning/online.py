@@ -24,7 +24,7 @@ import pandas as pd
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.learning.checkpoints import deliver, process_state, training_errors
-from aria_dvc.learning.course import compact, role_rows
+from aria_dvc.learning.course import COLUMNS, compact, role_rows
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, Verdict
 from aria_dvc.learning.online_run import STAGE, OnlineRun, Rollout, State
@@ -243,6 +243,7 @@ def _finish(task: OnlineRun) -> None:
             shutil.copy(Path(state["policy"]) / name, folder / name)
         tidy(folder, task.base)
         history = pd.DataFrame(state["history"])
+        history = history[[*COLUMNS, *(name for name in history if name not in COLUMNS)]]
         write_csv(folder / "online.csv", history)
         write_json(folder / "metrics.json", _metrics(state, history))
 

@@ -1,0 +1,90 @@
+"""The learning curve: its rows, and how they are drawn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aria_dvc.learning.course import compact, role_rows
+from aria_dvc.records.episodes import BrokenOff, Episode, PlayerName, Record, Tokens, Utterance
+from aria_dvc.report import figures
+from aria_dvc.report.intervals import rate
+from aria_dvc.report.metrics import pooled_curve
+
+
+def game(utilities, players=("policy", "scripted:hard"), failure=None, name="bargaining"):
+    roles = ("alice", "bob")
+    record = Record(
+        players={r: PlayerName(p, "m") for r, p in zip(roles, players, strict=True)},
+        tokens=dict.fromkeys(roles, Tokens(9, 4)),
+        utilities=dict(zip(roles, utilities, strict=True)),
+        failure=BrokenOff(failure, "no_offer") if failure else None,
+    )
+    said = [Utterance("alice", "mine"), Utterance("bob", "yours")]
+    rewards = {"alice": 0.75, "bob": 0.25}
+    return Episode("e", name, said, rewards, info=record.to_json())
+
+
+def test_rows_count_what_the_policy_played():
+    games = [
+        game((0.6, 0.4)),
+        game((0.4, 0.6)),
+        game((0.5, 0.5), players=("scripted:hard", "policy")),
+        game((0.0, 0.0), failure="alice"),
+        game((0.0, 0.0), failure="bob"),
+        game((0.6, 0.4), players=("scripted:hard", "scripted:hard")),
+        game((0.4, 0.6), players=("endpoint:gpu,other", "endpoint:stranger"), name="negotiation"),
+    ]
+    alice, bob, served = role_rows(games, ["policy", "endpoint:gpu,other"])
+    assert alice == {
+        "log": "bargaining", "role": "alice", "episodes": 4, "win_rate": 0.25,
+        "mean_reward": 0.75, "refused_rate": 0.25, "tokens": 16,
+    }  # fmt: skip
+    assert (bob["role"], bob["episodes"], bob["win_rate"]) == ("bob", 1, 0.0)  # a tie is no win
+    assert (served["log"], served["role"], served["episodes"]) == ("negotiation", "alice", 1)
+
+
+@pytest.mark.parametrize(("reward", "solved"), [(1.0, 1.0), (0.9, 0.0)])
+def test_a_game_without_utilities_is_won_by_success(reward, solved):
+    said = [Utterance("agent", "Is it a cat?"), Utterance("oracle", "Yes.")]
+    (row,) = role_rows([Episode("e", "twenty_questions", said, {"agent": reward})], ["policy"])
+    assert (row["win_rate"], row["tokens"]) == (solved, 0)
+
+
+def course(variant, wins):
+    """Three iterations of four games of each role, won alike."""
+    return pd.DataFrame(
+        [
+            {
+                "iteration": i, "games": 8 * i, "log": log, "role": role, "episodes": 4,
+                "win_rate": wins[i] / 4, "mean_reward": wins[i] / 4, "refused_rate": 0.0,
+                "variant": variant,
+            }
+            for i in range(3)
+            for log in ("bargaining", "negotiation")
+            for role in ("alice", "bob")
+        ]
+    )  # fmt: skip
+
+
+def test_metrics_hold_the_first_and_the_last():
+    found = compact(course("aria", (0, 3, 2)))
+    assert found["negotiation"]["bob"] == {
+        "win_rate": [0.0, 0.5], "mean_reward": [0.0, 0.5], "refused_rate": [0.0, 0.0],
+    }  # fmt: skip
+
+
+def test_curves_pool_the_roles_and_are_drawn_a_panel_a_game():
+    rows = pd.concat([course("aria", (0, 1, 4)), course("discounted", (1, 2, 3))])
+    curve = pooled_curve(rows)
+    assert len(curve) == 12
+    last = curve[(curve["variant"] == "discounted") & (curve["games"] == 16)].iloc[0]
+    expected = rate(np.arange(8) < 6)
+    assert last[["win_rate", "low", "high"]].tolist() == [
+        expected[name] for name in ("rate", "low", "high")
+    ]
+    figure = figures.learning_curve(curve)
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == ["bargaining", "negotiation"]
+    for axis in figure.axes:
+        drawn = {line.get_label(): line.get_ydata().tolist() for line in axis.lines}
+        assert drawn == {"aria": [0, 0.25, 1], "discounted": [0.25, 0.5, 0.75]}
