@@ -198,10 +198,14 @@ def test_games_are_dealt_to_several_servers_that_all_load_the_adapter(games, ser
     assert {e.model for e in served.endpoints.values()} == {f"policy-{fingerprint(adapter)[:16]}"}
     assert [path for path, _ in server.asked] == ["/v1/load_lora_adapter"] * 2
     context = PlayerContext(
-        served.collect, served.pace, ModelSource("none"), endpoints=served.endpoints
+        served.collect,
+        served.pace,
+        ModelSource("none"),
+        endpoints=served.endpoints,
+        served_by=both._session("bargaining", 2, adapter, seed=3).served_by,
     )
-    player = context.player("endpoint:gpu,other")
-    assert player.name in both.learners
+    player = context.player("policy")
+    assert player.name == "policy"
     assert [one.server.max_concurrency for one in player.players] == [16, 3]
 
 
