@@ -1,19 +1,31 @@
 """What is embedded of adversarial games: the parsed moves, in words that grow with the amount."""
 
 import logging
+from pathlib import Path
+from runpy import run_path
 
+import numpy as np
 import pytest
 
 from aria_dvc.arena.collection import assign, collect_episodes
+from aria_dvc.credit.settings import EMBEDDER
+from aria_dvc.files import write_parquet
 from aria_dvc.games.decided import ILLEGAL, decided_texts, tell_decisions
 from aria_dvc.games.registry import get_game
+from aria_dvc.intentions.cuts import cut_all
+from aria_dvc.intentions.embedding import embed_texts
+from aria_dvc.intentions.linkage import linkage
 from aria_dvc.params import load_params
+from aria_dvc.pipeline.paths import files_of
 from aria_dvc.players.scripted import scripted_player
 from aria_dvc.records.episodes import BrokenOff, Episode, Record, Utterance
+from aria_dvc.records.log_vectors import log_vectors_table
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.schemas import TURNS, read_table
 from aria_dvc.records.tables import turns_table
 
+ROOT = Path(__file__).parent.parent
 BARGAINING = {"money": 10_000, "delta_a": 0.8, "delta_b": 1.0}
 NEGOTIATION = {"seller_value": 0.8, "buyer_value": 1.2, "scale": 100}
 
@@ -103,3 +115,40 @@ def test_every_move_of_played_games_is_known(game, messages, tmp_path):
     assert turns["embedded"].nunique() < 25
     tell_decisions(played, "text")
     assert turns_table(played)["embedded"].tolist() == turns["text"].tolist()
+
+
+@pytest.mark.parametrize(("told", "steps"), [(split, 10), (price, 20)])
+def test_few_intentions_tell_small_demands_from_large_ones(told, steps):
+    """What the words are for, with the packaged embedder: five clusters keep the order."""
+    ends = ["accept the offer", "leave for the outside option"]
+    texts = [told(filled) for filled in range(steps + 1)] + ends
+    vectors = embed_texts(texts, EMBEDDER, 64, True, {})
+    labels = cut_all(linkage(vectors, "ward"), 10).at(5).astype(int)
+    offers = labels[: steps + 1]
+    assert not set(offers) & set(labels[steps + 1 :])
+    assert offers[round(0.8 * steps)] != offers[round(0.3 * steps)]
+    demand = np.arange(steps + 1)
+    within = sum(((demand - demand[offers == o].mean()) ** 2)[offers == o].sum() for o in {*offers})
+    assert 1 - within / ((demand - demand.mean()) ** 2).sum() > 0.8
+
+
+def test_the_stages_cluster_the_moves_and_keep_the_words(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    params = load_params(ROOT / "params.yaml")
+    files = files_of(params, "bargaining")
+    said = ("I keep 80%.", "Let us do halves, 50/50.", "I accept.")
+    write_log(files.raw, [episode("bargaining", BARGAINING, *said)])
+    seen: list[str] = []
+
+    def vectors(texts, *_, **__):
+        seen.extend(texts)
+        return np.ones((len(texts), 2), np.float32)
+
+    run_path(str(ROOT / "stages" / "prepare.py"))["main"](params, "bargaining")
+    stage = run_path(str(ROOT / "stages" / "embed.py"))
+    monkeypatch.setitem(stage["main"].__globals__, "embed_texts", vectors)
+    turns = read_table(files.turns, TURNS)
+    write_parquet(files.log_vectors, log_vectors_table([]))
+    stage["main"](params, "bargaining")
+    assert turns["text"].tolist() == list(said)
+    assert seen == turns["embedded"].tolist() == [split(8), split(5), "accept the offer"]
