@@ -60,11 +60,15 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """One epoch. computed_tokens: padding included; loss: mean over actions."""
+    """One epoch. computed_tokens: padding included; loss: mean over actions.
+
+    cpu_seconds: of all threads; says more than seconds where other work shares the machine.
+    """
 
     sequences: int
     computed_tokens: int
     seconds: float
+    cpu_seconds: float
     games_per_second: float
     loss: float
 
@@ -107,11 +111,11 @@ class Epoch:
         self.collate = PolicyCollate(pad_id, way.packed)
         self.settings = FitSettings(learning_rate=1e-4, seed=0, pace=pace)
 
-    def run(self, batches: list[np.ndarray]) -> tuple[float, float]:
-        """Seconds of the steps, and the last one's loss."""
+    def run(self, batches: list[np.ndarray]) -> tuple[float, float, float]:
+        """Seconds and CPU seconds of the steps, and the last one's loss."""
         data: list[Paired] = [(e, np.ones(len(e.keys), dtype=np.float32)) for e in self.examples]
         with tempfile.TemporaryDirectory() as scratch:
-            begin = time.perf_counter()
+            begin, begin_cpu = time.perf_counter(), time.process_time()
             trainer = fit(
                 PolicyTrainer,
                 self.model,
@@ -121,22 +125,23 @@ class Epoch:
                 Path(scratch),
                 self.settings,
             )
-            seconds = time.perf_counter() - begin
-        return seconds, [row["loss"] for row in trainer.state.log_history if "loss" in row][-1]
+            seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
+        return seconds, cpu, [row["loss"] for row in trainer.state.log_history if "loss" in row][-1]
 
-    def cost(self, rounds: Sequence[tuple[float, float]], count: int) -> Cost:
+    def cost(self, rounds: Sequence[tuple[float, float, float]], count: int) -> Cost:
         """Args:
         rounds: what `run` returned.
         count: games in an epoch.
         """
-        seconds = min(seconds for seconds, _ in rounds)
+        seconds, cpu = (min(values) for values in list(zip(*rounds, strict=True))[:2])
         budget = self.settings.pace.tokens_per_batch
         tokens = sum(
             self.collate.lay_out([self.examples[i] for i in group]).inputs["input_ids"].numel()
             for group in self.collate.cut(self.examples, budget)
         )
         speed = round(count / seconds, 2)
-        return Cost(len(self.examples), tokens, round(seconds, 2), speed, rounds[0][1])
+        times = round(seconds, 2), round(cpu, 2)
+        return Cost(len(self.examples), tokens, *times, speed, rounds[0][2])
 
 
 def measure(
@@ -150,7 +155,7 @@ def measure(
     }
     for epoch in epochs.values():
         epoch.run([np.array([int(np.argmin([len(e) for e in epoch.examples]))])])
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    times: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, epoch in epochs.items():
             times[name].append(epoch.run([np.arange(len(epoch.examples))]))
@@ -161,6 +166,7 @@ def measure(
     if slow and fast:
         report["times_fewer_tokens"] = round(slow.computed_tokens / fast.computed_tokens, 2)
         report["times_faster"] = round(slow.seconds / fast.seconds, 2)
+        report["times_less_cpu"] = round(slow.cpu_seconds / fast.cpu_seconds, 2)
     return report
 
 
