@@ -5,14 +5,24 @@ import sys
 
 import pytest
 import torch
-from learning_tiny import LORA, PACE, save_tiny_base, tiny_model
+from learning_tiny import (
+    LORA,
+    PACE,
+    made_up_game,
+    policy_params,
+    save_tiny_base,
+    tiny_model,
+    tiny_tokenizer,
+)
 from safetensors.torch import load_file, save_file
 from transformers.utils import logging as theirs
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json
 from aria_dvc.learning.base_model import materialise
+from aria_dvc.learning.policy import train_policy
 from aria_dvc.models import packaged
+from aria_dvc.models.adapted import AdaptedLinear
 from aria_dvc.models.fingerprint import fingerprint, weights_fingerprint
 from aria_dvc.models.hardware import inference_dtype, multiplies_bfloat16, uses_bfloat16
 from aria_dvc.models.loading import load_for_play, load_model, load_tokenizer
@@ -56,11 +66,73 @@ def test_an_adapter_folder_is_its_base_with_the_adapter_merged(base, adapter):
 
 def test_an_adapter_is_merged_in_float32_and_rounded_once(base, adapter):
     exact = merge_adapter(load_model(base), adapter.folder).state_dict()
-    played = load_for_play(base, adapter.folder, "bfloat16")
-    assert played.dtype == torch.bfloat16
-    for model in (played, load_model(adapter, dtype=torch.bfloat16)):
-        for name, tensor in model.state_dict().items():
-            assert torch.equal(tensor.cpu(), exact[name].bfloat16()), name
+    for name, tensor in load_model(adapter, dtype=torch.bfloat16).state_dict().items():
+        assert torch.equal(tensor.cpu(), exact[name].bfloat16()), name
+
+
+@torch.inference_mode()
+def test_an_adapter_is_played_beside_its_base(base, adapter):
+    played = load_for_play(base, adapter.folder, "float32")
+    beside = [module for module in played.modules() if isinstance(module, AdaptedLinear)]
+    assert len(beside) == 3 * 2  # q, k, v of two layers
+    worn = load_adapter(load_model(base), adapter.folder).eval()
+    torch.testing.assert_close(played(IDS).logits, worn(IDS).logits, rtol=1e-4, atol=1e-5)
+    alone = load_for_play(adapter, None, "float32")
+    torch.testing.assert_close(alone(IDS).logits, played(IDS).logits)
+    assert load_for_play(base, adapter.folder, "bfloat16").dtype == torch.bfloat16
+
+
+@torch.inference_mode()
+def test_an_adapter_of_another_kind_is_played_by_peft(base, tmp_path):
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=2, target_modules=["q_proj", "down_proj"], use_dora=True, init_lora_weights=False
+    )
+    get_peft_model(load_model(base), config).save_pretrained(tmp_path)
+    played = load_for_play(base, tmp_path, "float32")
+    worn = load_adapter(load_model(base), tmp_path).eval()
+    torch.testing.assert_close(played(IDS).logits, worn(IDS).logits)
+
+
+def kl(policy, other):
+    """Mean KL(policy || other) per token, in nats."""
+    p, q = (logits.float().log_softmax(-1) for logits in (policy, other))
+    return float((p.exp() * (p - q)).sum(-1).mean())
+
+
+@pytest.fixture(scope="module")
+def coarse(tmp_path_factory):
+    """A base with weights that are large beside an update, stored as bfloat16 like the pipeline's
+    own."""
+    model = tiny_model()
+    for parameter in model.parameters():
+        parameter.data = (10 * parameter.data).bfloat16()
+    folder = tmp_path_factory.mktemp("models") / "coarse"
+    model.bfloat16().save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return ModelSource(folder)
+
+
+@pytest.mark.parametrize(("rate", "steps", "rounded"), [(1e-3, 24, 0.01), (1e-4, 8, 0.1)])
+def test_what_is_played_is_what_was_trained(coarse, tmp_path, rate, steps, rounded):
+    """KL(played, trained) is below 1 % of KL(trained, base), and merged weights would not be.
+
+    The weights that are played are compared, in float32: the arithmetic of bfloat16 alone moves
+    SmolLM2 by about 0.001 nats a token, so that no update which moves it by less than 0.1 could
+    pass if the arithmetic counted, however it is played.
+    """
+    params = policy_params(learning_rate=rate, epochs=steps / 4, batch_size=4)
+    game = made_up_game(episodes=8)
+    train_policy(params, PACE, [game], coarse, tmp_path / "p", seed=0, cache=tmp_path / "cache")
+    ids = torch.randint(0, 250, (4, 60), generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        trained = load_adapter(load_model(coarse), tmp_path / "p").eval()(ids).logits
+        played = load_for_play(coarse, tmp_path / "p", "bfloat16")
+        merged = merge_adapter(load_model(coarse), tmp_path / "p").bfloat16()
+        moved = kl(trained, load_model(coarse)(ids).logits)
+        assert kl(played.float()(ids).logits, trained) < 0.01 * moved
+        assert kl(merged.float()(ids).logits, trained) > rounded * moved
 
 
 def test_the_base_model_can_be_made_of_an_adapter(adapter, tmp_path):

@@ -99,14 +99,14 @@ def test_an_adapters_folder_as_the_model_is_its_base_wearing_it(base, tmp_path):
 
 
 @torch.inference_mode()
-def test_a_merged_adapter_scores_as_the_adapter_does(base, adapter):
+def test_an_adapter_is_played_as_peft_would(base, adapter):
     from peft import PeftModel
 
-    merged = load_for_play(ModelSource(base), adapter, "float32")
+    played = load_for_play(ModelSource(base), adapter, "float32")
     loose = PeftModel.from_pretrained(tiny_model(), str(adapter)).eval()
     ids = torch.tensor([Renderer(tiny_tokenizer()).prompt_ids(DIALOGUE)])
-    assert torch.allclose(merged(ids).logits, loose(ids).logits, atol=1e-4)
-    assert not torch.allclose(merged(ids).logits, tiny_model()(ids).logits, atol=1e-2)
+    assert torch.allclose(played(ids).logits, loose(ids).logits, atol=1e-4)
+    assert not torch.allclose(played(ids).logits, tiny_model()(ids).logits, atol=1e-2)
 
 
 def test_recorded_tokens_are_what_was_said(base):

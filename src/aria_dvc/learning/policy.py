@@ -53,7 +53,7 @@ from aria_dvc.learning.trainer import (
     write_history,
 )
 from aria_dvc.models.fingerprint import fingerprint
-from aria_dvc.models.hardware import uses_bfloat16
+from aria_dvc.models.hardware import inference_dtype, uses_bfloat16
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import add_lora
 from aria_dvc.models.saving import save_model
@@ -106,10 +106,11 @@ class PolicyRun:
         return run_key(STAGE, digest(self.data).hexdigest(), fingerprint(self.base), settings)
 
     def model(self) -> Any:
-        """The base model with fresh adapters, or all of it trainable."""
-        model = load_model(self.base)
+        """The base model, in the precision of play, with fresh adapters in float32; or all of it
+        trainable, in float32."""
         if self.params.lora is None:
-            return model
+            return load_model(self.base)
+        model = load_model(self.base, dtype=inference_dtype(self.pace.precision))
         return add_lora(model, self.params.lora, STAGE)
 
     def penalty(self) -> KlPenalty | None:

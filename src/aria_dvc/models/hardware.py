@@ -31,8 +31,8 @@ def multiplies_bfloat16() -> bool:
 def uses_bfloat16(precision: Precision) -> bool:
     """Whether models run in bfloat16: "auto" says yes where it is native.
 
-    Training autocasts matrix products and keeps weights and sums in float32; play holds the
-    weights themselves in it.
+    Training autocasts matrix products and keeps the weights that it moves in float32; weights
+    that stay as they are, in play or under an adapter, are held in it.
 
     Raises:
         AriaError: there is no such precision.
@@ -43,7 +43,7 @@ def uses_bfloat16(precision: Precision) -> bool:
 
 
 def inference_dtype(precision: Precision) -> torch.dtype:
-    """The dtype of the weights of a model that plays."""
+    """The dtype of weights that are not trained: of a model that plays, or under an adapter."""
     import torch
 
     return torch.bfloat16 if uses_bfloat16(precision) else torch.float32

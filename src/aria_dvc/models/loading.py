@@ -60,18 +60,19 @@ def load_model(
 
 
 def load_for_play(source: ModelSource, adapter: str | Path | None, precision: Precision) -> Any:
-    """The model in evaluation mode on the best device, its adapter (if any) merged.
+    """The model in evaluation mode on the best device, its adapter (if any) beside it, unrounded.
 
     Raises:
         AriaError: the model or the adapter cannot be loaded.
     """
-    import torch
-
-    dtype = inference_dtype(precision)
-    model = load_model(source, dtype=torch.float32 if adapter else dtype)
+    if source.is_adapter and not adapter:
+        source, adapter = source.base(), source.folder
+    model = load_model(source, dtype=inference_dtype(precision))
     if adapter:
-        model = merge_adapter(model, adapter)
-    return model.to(best_device()).to(dtype).eval()
+        from aria_dvc.models.adapted import wear_adapter
+
+        model = wear_adapter(model, adapter)
+    return model.to(best_device()).eval()
 
 
 def load_tokenizer(source: ModelSource) -> Any:

@@ -1,4 +1,4 @@
-"""LoRA adapters: put on a model to be trained, loaded from a folder, merged for play."""
+"""LoRA adapters: put on a model to be trained, loaded from a folder, merged into their base."""
 
 from __future__ import annotations
 
