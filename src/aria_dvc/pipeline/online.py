@@ -47,11 +47,14 @@ class OnlineGames:
         counts = [
             online.games // len(games) + (i < online.games % len(games)) for i in range(len(games))
         ]
-        return [
-            episode
-            for game, count in zip(games, counts, strict=True)
-            for episode in self._session(game, count, adapter, spec, seed).play(params)
-        ]
+        from aria_dvc.players.policy import shared_models
+
+        with shared_models():
+            return [
+                episode
+                for game, count in zip(games, counts, strict=True)
+                for episode in self._session(game, count, adapter, spec, seed).play(params)
+            ]
 
     def _session(self, name: str, count: int, adapter: Path, spec: str, seed: int) -> Session:
         source, game = self.params.logs[name], get_game(name)
