@@ -16,6 +16,7 @@ from aria_dvc.learning.policy import train_policy
 from aria_dvc.models.source import ModelSource
 from aria_dvc.params import load_params
 from aria_dvc.pipeline.online import OnlineGames
+from aria_dvc.players import policy
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.tables import episodes_table, turns_table
 
@@ -84,3 +85,25 @@ def test_collected_games_and_online_training_make_a_policy_that_wins(tmp_path):
     noise = np.sqrt((before * (1 - before) + after * (1 - after)) / 300)
     assert after - before > 4 * noise
     assert len(metrics["curve"]["letters"]["alice"]["win_rate"]) == 2
+
+
+def test_games_that_share_a_loaded_model_are_the_games_of_their_own(tmp_path, monkeypatch):
+    tiny_model(seed=1).save_pretrained(tmp_path / "base")
+    tiny_tokenizer().save_pretrained(tmp_path / "base")
+    base, loaded = ModelSource(tmp_path / "base"), []
+
+    def counted(*what, inner=policy.load_for_play):
+        loaded.append(what)
+        return inner(*what)
+
+    def texts():
+        return [
+            [u.text for e in play(base, None, 8, seed) for u in e.utterances] for seed in (1, 2)
+        ]
+
+    monkeypatch.setattr(policy, "load_for_play", counted)
+    with policy.shared_models():
+        shared = texts()
+    assert len(loaded) == 1
+    assert texts() == shared
+    assert len(loaded) == 3

@@ -66,6 +66,8 @@ def update(
     )
     measured = _measured(trainer, done)
     _unwrap(task, trainer)
+    del trainer  # its wrapper of the model must be gone before the next one's
+    give_back_memory()
     return done + online.updates, measured, checkpoint
 
 
@@ -81,8 +83,6 @@ def _unwrap(task: OnlineRun, trainer: MicroBatchTrainer) -> None:
         del task.__dict__["model"]
     else:
         trainer.accelerator.unwrap_model(trainer.model_wrapped, keep_fp32_wrapper=False)
-    del trainer
-    give_back_memory()
 
 
 def _batches(task: OnlineRun, iteration: int, count: int) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from aria_dvc.errors import AriaError
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 Encoder = Callable[[list[str]], "np.ndarray"]
 
 
+@lru_cache(maxsize=1)
 def load_encoder(name: str) -> Encoder:
     """A function from n texts, taken as one batch, to their vectors (n, d) float32.
+
+    The last one stays loaded: online training embeds every iteration's games.
 
     Args:
         name: a packaged encoder, a sentence-transformers id or a folder.

@@ -42,15 +42,18 @@ class OnlineGames:
 
     def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
         """`online.games` games with the policy that `adapter` makes, dealt to all games."""
+        from aria_dvc.players.policy import shared_models
+
         online = self.params.online
         params = self.served(adapter) if online.servers else self.params
         counts = dealt(online.games, online.repeats, len(self._games))
-        episodes = [
-            episode
-            for game, count in zip(self._games, counts, strict=True)
-            if count
-            for episode in self._session(game, count, adapter, seed).play(params)
-        ]
+        with shared_models():
+            episodes = [
+                episode
+                for game, count in zip(self._games, counts, strict=True)
+                if count
+                for episode in self._session(game, count, adapter, seed).play(params)
+            ]
         tell_decisions(episodes, params.prepare.decisions)
         return episodes
 

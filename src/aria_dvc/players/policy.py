@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from aria_dvc.chat import Message, Renderer, view
 from aria_dvc.errors import AriaError
+from aria_dvc.memory import give_back_memory
 from aria_dvc.models.loading import load_for_play, load_tokenizer
 from aria_dvc.models.source import ModelSource
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.sampling import Sampling
 from aria_dvc.records.episodes import SampledWith
-from aria_dvc.settings import Pace, PlaySettings
+from aria_dvc.settings import Pace, PlaySettings, Precision
 
 REMEMBERED = 8192  # rendered chats and encoded segments kept: a few megabytes
+_shared: dict[tuple[Any, ...], Any] | None = None  # models by what they are, within shared_models
 
 
 class PolicyPlayer:
@@ -123,6 +126,27 @@ class _Hashed(dict[str, str]):
         return hash((self["role"], self["content"]))
 
 
+@contextmanager
+def shared_models() -> Iterator[None]:
+    """Within it a model with its adapter is loaded once, for all games that are played with it."""
+    global _shared
+    _shared = {}
+    try:
+        yield
+    finally:
+        _shared = None
+        give_back_memory()
+
+
+def _loaded(source: ModelSource, adapter: Path | None, precision: Precision) -> Any:
+    if _shared is None:
+        return load_for_play(source, adapter, precision)
+    key = (source, adapter, precision)
+    if key not in _shared:
+        _shared[key] = load_for_play(source, adapter, precision)
+    return _shared[key]
+
+
 def policy_player(
     name: str,
     source: ModelSource,
@@ -139,7 +163,7 @@ def policy_player(
     """
     renderer = TurnRenderer(load_tokenizer(source))
     engine = Engine(
-        load_for_play(source, adapter, pace.precision),
+        _loaded(source, adapter, pace.precision),
         renderer.end_ids(),
         slots=pace.in_flight,
         cache_bytes=int(pace.cache_gib * 2**30),
