@@ -1,10 +1,15 @@
 """The learning curve: its rows, and how they are drawn."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from aria_dvc.files import write_csv
 from aria_dvc.learning.course import compact, role_rows
+from aria_dvc.params import load_params
+from aria_dvc.pipeline import paths, report
 from aria_dvc.records.episodes import BrokenOff, Episode, PlayerName, Record, Tokens, Utterance
 from aria_dvc.report import figures
 from aria_dvc.report.intervals import rate
@@ -71,6 +76,31 @@ def test_metrics_hold_the_first_and_the_last():
     assert found["negotiation"]["bob"] == {
         "win_rate": [0.0, 0.5], "mean_reward": [0.0, 0.5], "refused_rate": [0.0, 0.0],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("online", [["aria"], []])
+def test_the_report_writes_a_line_a_role_and_variant(tmp_path, monkeypatch, online):
+    monkeypatch.chdir(tmp_path)
+    params = load_params(Path(__file__).parent.parent / "params.yaml")
+    params = params.model_copy(
+        update={"online": params.online.model_copy(update={"variants": online})}
+    )
+    for name in online:  # the single-agent category played nothing
+        rows = course(name, (0, 1, 4)).drop(columns="variant")
+        rows = rows.assign(tokens=5, credit="games", loss=[None] * 4 + [0.5] * 8)
+        write_csv(paths.online(name, "adversarial") / "online.csv", rows)
+    (tmp_path / "plots" / "pictures").mkdir(parents=True)
+    report._learning_curve(report.Run(params), tmp_path / "plots")
+    written = pd.read_csv(tmp_path / "plots" / "learning_curve.csv")
+    assert written.columns.tolist() == report.CURVE
+    assert set(written["line"]) == {
+        f"{game}, {role}: {name}"
+        for name in online
+        for game in ("bargaining", "negotiation")
+        for role in ("alice", "bob")
+    }
+    picture = tmp_path / "plots" / "pictures" / "learning_curve.png"
+    assert picture.exists() == bool(online)
 
 
 def test_curves_pool_the_roles_and_are_drawn_a_panel_a_game():

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import stages.prepare
+import stages.reward_model
 import torch
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import write_parquet
+from aria_dvc.files import read_json, write_parquet
 from aria_dvc.params import load_params
+from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.frames import category_frames
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
@@ -19,6 +21,7 @@ from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.published import write_log
 from aria_dvc.records.schemas import TURNS, read_table
 from aria_dvc.records.tables import episodes_table, turns_table
+from aria_dvc.report.metrics import brief_learning
 
 ROOT = Path(__file__).parent.parent
 PARAMS = load_params(ROOT / "params.yaml")
@@ -75,6 +78,37 @@ def test_games_without_a_player_to_train_are_refused(tmp_path, monkeypatch):
     prepare = PARAMS.prepare.model_copy(update={"players": ["scripted"]})
     stages.prepare.main(PARAMS.model_copy(update={"prepare": prepare}), "bargaining")
     assert read_table(FILES.turns, TURNS)["is_action"].all()
+
+
+@pytest.mark.parametrize(
+    ("online", "train", "trains"),
+    [
+        ({"variants": [], "credit": "reward_model"}, "used", False),
+        ({"variants": ["aria"], "credit": "games"}, "used", False),
+        ({"variants": ["aria"], "credit": "reward_model"}, "used", True),
+        ({"variants": [], "credit": "games"}, "always", True),
+    ],
+)
+def test_a_reward_model_is_trained_where_something_uses_it(
+    tmp_path, monkeypatch, online, train, trains
+):
+    monkeypatch.chdir(tmp_path)
+    write_tables({})
+    calls = []
+    monkeypatch.setattr(
+        "aria_dvc.learning.reward_model.train_reward_model", lambda *args, **_: calls.append(args)
+    )
+    update = {
+        "logs": {"bargaining": PARAMS.logs["bargaining"]},
+        "online": PARAMS.online.model_copy(update=online),
+        "reward_model": PARAMS.reward_model.model_copy(update={"train": train}),
+    }
+    stages.reward_model.main(PARAMS.model_copy(update=update), "adversarial")
+    assert len(calls) == trains
+    if not trains:
+        metrics = read_json(paths.reward_model("adversarial") / "metrics.json")
+        assert metrics["not_trained"].startswith("nothing uses it: see online.credit")
+        assert brief_learning({"reward_model": metrics, "policy": {}}) == {}
 
 
 @pytest.mark.parametrize(
