@@ -25,7 +25,7 @@ import torch
 from aria_dvc.chat import Renderer, view
 from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import NO_ACTION, Dialogue, Example, build_examples
-from aria_dvc.learning.objective import PolicyCollate
+from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.trainer import FitSettings, fit, make_deterministic
 from aria_dvc.models.hardware import inference_dtype
@@ -108,7 +108,7 @@ class Epoch:
         dtype = inference_dtype(pace.precision) if way.own_precision else torch.float32
         self.model = add_lora(load_model(source, dtype=dtype), LORA, "policy")
         self.examples = one_turn_each(examples) if way.one_turn else list(examples)
-        self.collate = PolicyCollate(pad_id, way.packed)
+        self.collate = policy_collate(pad_id, model=self.model if way.packed else None)
         self.settings = FitSettings(learning_rate=1e-4, seed=0, pace=pace)
 
     def run(self, batches: list[np.ndarray]) -> tuple[float, float, float]:

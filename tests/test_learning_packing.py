@@ -13,8 +13,9 @@ from learning_tiny import LORA, made_up_game, tiny_model, tiny_tokenizer
 from aria_dvc.chat import Renderer
 from aria_dvc.learning.examples import Example, SampledAt, frames_examples
 from aria_dvc.learning.objective import PolicyCollate, policy_collate, selected_logits, weighted_nll
-from aria_dvc.learning.packing import cut_trees, padded_rows, prefix_tree, takes_trees
+from aria_dvc.learning.packing import cut_trees, padded_rows, prefix_tree
 from aria_dvc.learning.reward_head import RegressionCollate, action_scores
+from aria_dvc.learning.tree_attention import TreeReads, tree_attention, use_tree_attention
 from aria_dvc.models.lora import add_lora
 
 # Few letters, so that beginnings are shared and some sequences are another's whole beginning.
@@ -26,23 +27,34 @@ def example(ids):
     return Example("g", str(len(ids)), "a", ids, np.zeros(len(ids), np.int32), (("g", "", 0),))
 
 
+def reads(layout):
+    """Which tokens each token reads."""
+    total = layout.inputs["input_ids"].numel()
+    if "tree_back" not in layout.inputs:  # one path
+        return {place: list(range(place + 1)) for place in range(total)}
+    tree = TreeReads(**{n: layout.inputs[f"tree_{n}"] for n in TreeReads._fields})
+    found = {}
+    for place, spot in enumerate(tree.back.tolist()):
+        chunk, number = divmod(spot, tree.queries.shape[1])
+        assert tree.queries[chunk, number] == place
+        found[place] = tree.keys[chunk][tree.sees[chunk, number]].tolist()
+    return found
+
+
 @settings(max_examples=100, deadline=None)
 @given(texts)
 def test_every_token_sees_its_own_beginning_and_nothing_else(sequences):
     layout = prefix_tree([example(ids) for ids in sequences])
-    ids, depth, mask = (
-        layout.inputs[name][0].numpy() for name in ("input_ids", "position_ids", "attention_mask")
-    )
+    ids, depth = (layout.inputs[name][0].numpy() for name in ("input_ids", "position_ids"))
     beginnings = {tuple(ids[:end]) for ids in sequences for end in range(1, len(ids) + 1)}
     assert len(ids) == len(beginnings)
-    if mask.ndim == 1:  # one path
-        mask = np.tri(len(ids), dtype=bool)[None]
+    read = reads(layout)
     for sequence, places in zip(sequences, layout.places, strict=True):
         assert ids[places].tolist() == sequence
         assert depth[places].tolist() == list(range(len(sequence)))
         assert all(first < second for first, second in pairwise(places))
         for index, place in enumerate(places):
-            assert np.flatnonzero(mask[0][place]).tolist() == places[: index + 1].tolist()
+            assert read[place] == places[: index + 1].tolist()
 
 
 @settings(max_examples=100, deadline=None)
@@ -82,6 +94,7 @@ def test_loss_and_gradients_equal_those_of_padded_rows(data, lora):
             if "lora_B" in name:
                 torch.nn.init.normal_(parameter, std=0.1)
     found = []
+    assert use_tree_attention(model)
     for packed in (False, True):
         inputs = PolicyCollate(0, packed)(data, 7)
         loss = weighted_nll(selected_logits(model, inputs), inputs)
@@ -101,6 +114,7 @@ def test_scores_equal_those_of_padded_rows(data):
     config = tiny_model().config
     config.num_labels, config.pad_token_id = 1, 0
     model = LlamaForSequenceClassification(config)
+    assert use_tree_attention(model)
     padded, packed = (
         action_scores(model, RegressionCollate(0, packed)(data, 1)) for packed in (False, True)
     )
@@ -110,15 +124,37 @@ def test_scores_equal_those_of_padded_rows(data):
 
 def test_only_attention_that_can_be_masked_gets_trees():
     model = tiny_model()
-    assert takes_trees(model)
-    assert takes_trees(add_lora(tiny_model(), LORA, "policy"))
+    assert use_tree_attention(model)
+    assert use_tree_attention(add_lora(tiny_model(), LORA, "policy"))
     assert policy_collate(0, model=model).packed
     assert not policy_collate(0).packed
     model.config._attn_implementation = "flash_attention_2"
     assert not policy_collate(0, model=model).packed
     windowed = tiny_model()
     windowed.config.layer_types = ["full_attention", "sliding_attention"]
-    assert not takes_trees(windowed)
+    assert not use_tree_attention(windowed)
+
+
+def test_both_kernels_attend_alike(data):
+    """That of the CPU and that of other devices."""
+    layout = prefix_tree([example for example, _ in data]).inputs
+    tree = TreeReads(**{n: layout[f"tree_{n}"] for n in TreeReads._fields})
+    total = len(tree.back)
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(1, heads, total, 8) for heads in (4, 2, 2))
+    plain, _ = tree_attention(None, query, key, value, None, tree=tree)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aria_dvc.learning.tree_attention._plain_on", ())
+        kernel, _ = tree_attention(None, query, key, value, None, tree=tree)
+    torch.testing.assert_close(kernel, plain)
+
+
+def test_a_model_with_tree_attention_attends_to_rows_as_before(data):
+    inputs = PolicyCollate(0)(data, 1)
+    model = tiny_model()
+    before = selected_logits(model, inputs)
+    assert use_tree_attention(model)
+    torch.testing.assert_close(selected_logits(model, inputs), before)
 
 
 def test_a_lone_sequence_needs_no_mask(data):

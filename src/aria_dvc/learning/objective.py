@@ -12,7 +12,8 @@ import torch
 
 from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import PLAIN, Example, SampledAt
-from aria_dvc.learning.packing import Laying, takes_trees
+from aria_dvc.learning.packing import Laying, model_inputs
+from aria_dvc.learning.tree_attention import use_tree_attention
 from aria_dvc.models.nucleus import nucleus_floor
 
 Tensors = dict[str, torch.Tensor]
@@ -74,9 +75,9 @@ def policy_collate(pad_id: int, keep_zero: bool = False, *, model: Any = None) -
     """The collator for `model`: as prefix trees if its attention can take them.
 
     Args:
-        model: None stands for one that cannot.
+        model: gets tree attention; None stands for one that cannot.
     """
-    packed = model is not None and takes_trees(model)
+    packed = model is not None and use_tree_attention(model)
     return PolicyCollate(pad_id, packed, keep_zero)
 
 
@@ -108,12 +109,7 @@ def output_head(model: Any) -> torch.nn.Module:
 def selected_logits(model: Any, inputs: Tensors) -> torch.Tensor:
     """Logits (U, V) float32 from which the trained tokens were drawn."""
     with only_at(output_head(model), inputs["rows"]):
-        output = model(
-            input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
-            position_ids=inputs["position_ids"],
-            use_cache=False,
-        )
+        output = model(**model_inputs(inputs))
     return output.logits.float()
 
 
@@ -194,6 +190,7 @@ def adapter_off(model: Any, inputs: Tensors) -> torch.Tensor:
 def frozen_copy(reference: Any) -> ReferenceLogits:
     """Logits of a separate frozen model, for full fine-tuning."""
     reference.requires_grad_(False).eval()
+    use_tree_attention(reference)  # if the policy has it, its base can
 
     @torch.no_grad()
     def logits(model: Any, inputs: Tensors) -> torch.Tensor:

@@ -2,17 +2,17 @@
 
 Nine tenths of the trained tokens are rules that games share. In a tree a token that follows the
 same beginning is computed once, whatever sequences it belongs to: position ids are depths, and
-each token attends to its ancestors only, so that logits and gradients are those of the padded
-rows. Attention is computed over the whole row and partly masked away, so rows stay moderate.
+each token attends to its ancestors only (see tree_attention.py), so that logits and gradients are
+those of the padded rows.
 """
 
 from __future__ import annotations
 
-import inspect
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,16 @@ from aria_dvc.learning.examples import Example
 if TYPE_CHECKING:
     import torch
 
+CHUNKS = (16, 32, 64, 128)  # sizes of chunks that are tried
+COPIED = 24
+
 
 @dataclass(frozen=True)
 class Layout:
     """A micro-batch as the model reads it.
 
-    inputs: input_ids and position_ids (B, L) int64; attention_mask (B, L) int64, or of a tree
-        (1, 1, L, L) bool, true where a token (row) attends to another (column).
+    inputs: input_ids and position_ids (B, L) int64; attention_mask (B, L) int64; of a tree the
+        fields of `TreeReads` besides, each as tree_<name>.
     places: per sequence (its length,) int64, where its tokens lie in the flattened (B x L).
     """
 
@@ -39,7 +42,7 @@ class Layout:
 class Laying:
     """Lays sequences out; what collators share.
 
-    packed: as a prefix tree, which the model's attention must take, instead of padded rows.
+    packed: as a prefix tree, for a model with tree attention, instead of padded rows.
     """
 
     pad_id: int
@@ -74,24 +77,91 @@ def prefix_tree(sequences: Sequence[Example]) -> Layout:
     import torch
 
     order, shared = in_order([sequence.input_ids for sequence in sequences])
-    total = sum(len(sequences[i]) for i in order) - int(shared.sum())
-    ids, depth = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
-    sees = np.zeros((total, total), dtype=bool)
+    ids: list[np.ndarray] = []
+    depth: list[np.ndarray] = []
+    ends: list[_End] = []
     places: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(sequences)
     path, first = places[0], 0
-    for index, common in zip(order, shared, strict=True):
+    for index, common in zip(order, shared.tolist(), strict=True):
         tokens = sequences[index].input_ids[common:]
-        last = first + len(tokens)
-        ids[first:last], depth[first:last] = tokens, common + np.arange(len(tokens))
-        sees[first:last, path[:common]] = True
-        sees[first:last, first:last] = np.tri(len(tokens), dtype=bool)
-        places[index] = path = np.concatenate([path[:common], np.arange(first, last)])
-        first = last
-    # A lone sequence needs no mask, and plain causal attention is faster.
-    alone = len(path) == total
-    mask = np.ones((1, total), dtype=np.int64) if alone else sees[None, None]
-    named = {"input_ids": ids[None], "attention_mask": mask, "position_ids": depth[None]}
+        ids.append(tokens)
+        depth.append(np.arange(common, common + len(tokens)))
+        places[index] = path = np.append(path[:common], np.arange(first, first + len(tokens)))
+        first += len(tokens)
+        if len(tokens):
+            ends.append(_End(path, common))
+    row, positions = np.concatenate(ids)[None], np.concatenate(depth)[None]
+    named = {"input_ids": row, "attention_mask": np.ones_like(row), "position_ids": positions}
+    if len(ends) > 1:  # a lone sequence reads as a padded row does
+        named |= _reads(ends, first)
     return Layout({name: torch.from_numpy(array) for name, array in named.items()}, places)
+
+
+class _End(NamedTuple):
+    """A path (its length,) from the root, and how many of its tokens were there before."""
+
+    path: np.ndarray
+    common: int
+
+
+def _reads(ends: Sequence[_End], total: int) -> dict[str, np.ndarray]:
+    """The fields of `TreeReads`, with chunks of the size that costs least."""
+    chunks = min((_chunks(ends, size) for size in CHUNKS), key=_cost)
+    widest, longest = max(c.size for c in chunks), max(c.end for c in chunks)
+    queries = np.zeros((len(chunks), widest), dtype=np.int64)
+    keys = np.zeros((len(chunks), longest), dtype=np.int64)
+    sees = np.zeros((len(chunks), widest, longest), dtype=bool)
+    sees[:, :, 0] = True
+    back = np.empty(total, dtype=np.int64)
+    for number, (path, start, end) in enumerate(chunks):
+        size = end - start
+        queries[number, :size] = path[start:end]
+        keys[number, :end] = path[:end]
+        sees[number, :size, :end] = np.tri(size, end, start, dtype=bool)
+        back[path[start:end]] = number * widest + np.arange(size)
+    fields = {"queries": queries, "keys": keys, "sees": sees, "back": back}
+    return {f"tree_{name}": array for name, array in fields.items()}
+
+
+class _Chunk(NamedTuple):
+    """Tokens start..end of a path."""
+
+    path: np.ndarray
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+def _chunks(ends: Sequence[_End], size: int) -> list[_Chunk]:
+    """The new tokens of every path in pieces of nearly equal size, of at most `size`."""
+    chunks = []
+    for path, common in ends:
+        pieces = math.ceil((len(path) - common) / size)
+        cuts = np.linspace(common, len(path), pieces + 1).astype(int).tolist()
+        chunks += [_Chunk(path, start, end) for start, end in pairwise(cuts)]
+    return chunks
+
+
+def _cost(chunks: Sequence[_Chunk]) -> int:
+    """Scores to compute, and keys to copy, which cost about as much as COPIED queries."""
+    widest, longest = max(c.size for c in chunks), max(c.end for c in chunks)
+    return len(chunks) * (widest + COPIED) * longest
+
+
+def model_inputs(inputs: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """The arguments of a forward pass over a micro-batch."""
+    names = ("input_ids", "attention_mask", "position_ids")
+    given: dict[str, Any] = {**{name: inputs[name] for name in names}, "use_cache": False}
+    if "tree_keys" in inputs:
+        from aria_dvc.learning.tree_attention import TreeReads
+
+        given["tree"] = TreeReads(**{name: inputs[f"tree_{name}"] for name in TreeReads._fields})
+        # Four dimensions stand for a mask that is ready: no other is made of it.
+        given["attention_mask"] = inputs["attention_mask"][None, None]
+    return given
 
 
 def in_order(sequences: Sequence[np.ndarray]) -> tuple[list[int], np.ndarray]:
@@ -139,18 +209,3 @@ def cut_trees(sequences: Sequence[Example], budget: int) -> list[list[int]]:
             groups.append([index])
             tokens = length
     return groups
-
-
-def takes_trees(model: Any) -> bool:
-    """Whether the model's attention can be told for each token what it sees.
-
-    PyTorch's own can, in every layer with full attention; flash attention cannot. Positions must
-    be what `position_ids` says.
-    """
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    config = base.config.get_text_config()
-    kinds = getattr(config, "layer_types", None)
-    window = getattr(config, "sliding_window", None) if kinds is None else None
-    full = set(kinds or ["full_attention"]) == {"full_attention"} and window is None
-    told = "position_ids" in inspect.signature(base.forward).parameters
-    return config._attn_implementation == "sdpa" and full and told

@@ -20,7 +20,8 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json
 from aria_dvc.learning.batches import Collate, Paired
 from aria_dvc.learning.examples import Key
-from aria_dvc.learning.packing import Laying, takes_trees
+from aria_dvc.learning.packing import Laying, model_inputs
+from aria_dvc.learning.tree_attention import use_tree_attention
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import load_adapter
 from aria_dvc.models.source import ModelSource
@@ -65,9 +66,10 @@ def regression_collate(
 
     Args:
         weights: of actions in the loss, by default 1.
-        model: None stands for one that cannot.
+        model: gets tree attention; None stands for one that cannot.
     """
-    return RegressionCollate(pad_id, model is not None and takes_trees(model), weights)
+    packed = model is not None and use_tree_attention(model)
+    return RegressionCollate(pad_id, packed, weights)
 
 
 @contextmanager
@@ -100,12 +102,7 @@ def score_head(model: Any) -> Any:
 def action_scores(model: Any, inputs: Tensors) -> torch.Tensor:
     """Standardised scores (N,) float32 of the selected actions."""
     with all_scores(model) as caught:
-        model(
-            input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
-            position_ids=inputs["position_ids"],
-            use_cache=False,
-        )
+        model(**model_inputs(inputs))
     return caught[0].flatten().float()[inputs["rows"]]
 
 
