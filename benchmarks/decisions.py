@@ -22,7 +22,8 @@ from typing import get_args
 
 import numpy as np
 
-from aria_dvc.arena.collection import assign, collect_episodes
+from aria_dvc.arena.assignments import assign
+from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.credit.chain import choose_k
 from aria_dvc.credit.methods.base import fit_credit, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
