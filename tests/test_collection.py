@@ -374,7 +374,7 @@ def test_a_game_is_paid_by_one_rule_wherever_it_is_played():
     params = shipped.model_copy(update={"rewards": {**shipped.rewards, "bargaining": "utility"}})
     sessions = [
         collect_session(params, "bargaining"),
-        OnlineGames(params, "adversarial")._session("bargaining", 1, Path("a"), "policy", 0),
+        OnlineGames(params, "adversarial")._session("bargaining", 1, Path("a"), 0),
         *(session for _, session in _sessions(params, "bargaining", None)),
     ]
     assert {session.reward for session in sessions} == {"utility"}
@@ -387,8 +387,7 @@ def test_an_evaluation_row_counts_the_policys_own_refused_moves():
     (episode,) = collect_episodes(
         game, assign(game, 1, 0), players, play_settings(), pace(), reward="margin"
     )
-    specs = {"alice": "policy", "bob": "scripted:hard"}
-    rows = [dict(zip(COLUMNS, _row(episode, "aria", r, specs), strict=True)) for r in game.roles]
+    rows = [dict(zip(COLUMNS, _row(episode, "aria", r), strict=True)) for r in game.roles]
     assert [row["refused"] for row in rows] == [1, 0]
     assert [row["turns"] for row in rows] == [2, 1]
 
