@@ -19,7 +19,13 @@ from learning_tiny import (
 from aria_dvc.chat import Renderer
 from aria_dvc.learning.examples import frames_examples, with_values
 from aria_dvc.learning.movement import kl_moved
-from aria_dvc.learning.objective import adapter_off, frozen_copy, policy_collate
+from aria_dvc.learning.objective import (
+    adapter_off,
+    entropy_of,
+    frozen_copy,
+    policy_collate,
+    selected_logits,
+)
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.models.lora import add_lora
 
@@ -65,6 +71,9 @@ def test_kl_and_entropy_are_those_of_every_token(data, budget):
     kl, entropy = by_hand(model, tiny_model(), data)
     assert found["kl_per_action"] == pytest.approx(kl, rel=1e-4)
     assert found["entropy_per_action"] == pytest.approx(entropy, rel=1e-4)
+    tree = policy_collate(0, model=model)(data, 1)
+    logits = selected_logits(model, tree).detach()
+    assert entropy_of(logits, tree, 10) == pytest.approx(float(entropy_of(logits, tree)), rel=0.2)
     assert "kl_per_action" not in kl_moved(model, data, collate, None, **more)
 
 

@@ -18,7 +18,7 @@ from aria_dvc.learning.objective import (
     token_logprobs,
     weighted_nll,
 )
-from aria_dvc.models.nucleus import nucleus_floor
+from aria_dvc.models.nucleus import nuclei
 from aria_dvc.players.sampling import choose
 
 RENDERER = Renderer(tiny_tokenizer())
@@ -39,6 +39,12 @@ def tokens(targets, temperature, top_p):
         "temperature": torch.full((count,), temperature),
         "top_p": torch.full((count,), top_p),
     }
+
+
+def nucleus_of(row, temperature, top_p):
+    """The tokens of the nucleus of one row (1, vocabulary)."""
+    (found,) = nuclei(row, torch.tensor([temperature]), torch.tensor([top_p]))
+    return found.tokens[found.kept]
 
 
 def slow_logprob(logits, target, temperature, top_p):
@@ -72,20 +78,17 @@ def test_the_sampler_draws_from_the_nucleus_that_training_scores(top_p, spread, 
     uniform = [i / 50 for i in range(50)] + [1 - 1e-7]
     count = len(uniform)
     drawn = choose(row.expand(count, -1), [1.0] * count, [top_p] * count, uniform)
-    floor = nucleus_floor(row, torch.tensor([top_p]))
-    assert bool((row[0, drawn] >= floor).all())
-    if top_p < 0.999:
-        size = int((row >= floor).sum())
-        probability = row.softmax(-1)[row >= floor]
-        assert probability.sum() >= top_p - 1e-4
-        assert size == 1 or probability.sum() - probability.min() < top_p + 1e-4
+    nucleus = nucleus_of(row, 1.0, top_p)
+    assert set(drawn.tolist()) <= set(nucleus.tolist())
+    probability = row.softmax(-1)[0, nucleus]
+    assert probability.sum() >= top_p - 1e-4
+    assert len(nucleus) == 1 or probability.sum() - probability.min() < top_p + 1e-4
 
 
 def test_the_score_of_a_drawn_token_is_zero_on_average():
     """Sum over tokens of pi grad log pi = 0: what REINFORCE needs of the distribution."""
     logits = made_up_logits(1, 2.0).requires_grad_()
-    floor = nucleus_floor(logits.detach() / 0.7, torch.tensor([0.95]))
-    kept = torch.nonzero((logits.detach() / 0.7 >= floor)[0])[:, 0]
+    kept = nucleus_of(logits.detach(), 0.7, 0.95)
     inputs = {**tokens(kept, 0.7, 0.95), "at": torch.zeros_like(kept)}
     inputs |= {name: inputs[name][:1] for name in ("temperature", "top_p")}
     logp = token_logprobs(logits, inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import PLAIN, Example, SampledAt
 from aria_dvc.learning.packing import Laying, model_inputs
 from aria_dvc.learning.tree_attention import use_tree_attention
-from aria_dvc.models.nucleus import nucleus_floor
+from aria_dvc.models.nucleus import nuclei
 
 Tensors = dict[str, torch.Tensor]
 # Where the logits of a trained token are, and how it was drawn from them.
@@ -133,13 +134,30 @@ def token_logprobs(logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:
     """
     at, targets = inputs["at"], inputs["targets"]
     if "top_p" not in inputs:
-        return logits[at, targets] - logits.logsumexp(dim=-1)[at]
-    logits = logits / inputs["temperature"][:, None]
-    floor = nucleus_floor(logits.detach(), inputs["top_p"])
-    inside = logits.masked_fill(logits.detach() < floor[:, None], float("-inf"))
-    total, picked = inside.logsumexp(dim=-1)[at], logits[at, targets]
-    outside = picked < floor[at]
+        return logits.log_softmax(dim=-1)[at, targets]
+    temperature = inputs["temperature"]
+    total, floor = _nucleus_totals(logits, temperature, inputs["top_p"])
+    picked, total = logits[at, targets] / temperature[at], total[at]
+    outside = picked.detach() < floor[at]
     return picked - torch.where(outside, torch.logaddexp(total, picked), total)
+
+
+def _nucleus_totals(
+    logits: torch.Tensor, temperature: torch.Tensor, top_p: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of every row's nucleus the log of the sum of exp(logit / temperature), and the smallest of
+    these quotients: (U,) and (U,), the latter without a gradient."""
+    rows, totals, floors = [], [], []
+    for found in nuclei(logits.detach(), temperature, top_p):
+        some = logits if len(found.rows) == len(logits) else logits.index_select(0, found.rows)
+        scaled = some.gather(-1, found.tokens) / temperature[found.rows, None]
+        totals.append(scaled.masked_fill(~found.kept, float("-inf")).logsumexp(dim=-1))
+        floors.append(scaled.detach().masked_fill(~found.kept, float("inf")).amin(dim=-1))
+        rows.append(found.rows)
+    if not rows:
+        return logits.new_zeros(0), logits.new_zeros(0)
+    order = torch.cat(rows).argsort()
+    return torch.cat(totals)[order], torch.cat(floors)[order]
 
 
 def kl_to(reference: torch.Tensor, logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:
@@ -153,14 +171,23 @@ def kl_to(reference: torch.Tensor, logits: torch.Tensor, inputs: Tensors) -> tor
     return per_row[inputs["at"]].sum() / inputs["count"]
 
 
-def entropy_of(logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:
+def entropy_of(
+    logits: torch.Tensor, inputs: Tensors, most_tokens: int | None = None
+) -> torch.Tensor:
     """Entropy of the policy at the trained tokens, in nats, divided by the actions.
 
     Args:
         logits: (U, V); at temperature 1.
+        most_tokens: estimate it from so many of them, evenly spaced; None: exact.
     """
+    at = inputs["at"]
+    step = math.ceil(len(at) / most_tokens) if most_tokens else 1
+    if step > 1:
+        log = logits[at[::step]].log_softmax(-1)
+        per_token = -(log.exp() * log).sum(-1)
+        return per_token.mean() * len(at) / inputs["count"]
     log = logits.log_softmax(-1)
-    return -(log.exp() * log).sum(-1)[inputs["at"]].sum() / inputs["count"]
+    return -(log.exp() * log).sum(-1)[at].sum() / inputs["count"]
 
 
 ReferenceLogits = Callable[[Any, Tensors], torch.Tensor]

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 STAGE: Final = "policy"
 DISCOUNTED = "discounted"
+ENTROPY_TOKENS = 64  # of a micro-batch, from which the entropy in the history is estimated
 
 
 class PolicyTrainer(MicroBatchTrainer):
@@ -76,7 +77,7 @@ class PolicyTrainer(MicroBatchTrainer):
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         logits = selected_logits(model, inputs)
         loss = weighted_nll(logits, inputs)
-        self.note("entropy_per_action", entropy_of(logits.detach(), inputs))
+        self.note("entropy_per_action", entropy_of(logits.detach(), inputs, ENTROPY_TOKENS))
         return loss + self.penalty(model, inputs, logits) if self.penalty else loss
 
 

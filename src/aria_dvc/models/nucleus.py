@@ -5,6 +5,9 @@ Playing draws from it and training scores it, so both find it here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import torch
 
 # Most probable tokens that are sorted first; only rows that need more go on to the next number.
@@ -31,31 +34,43 @@ def last_kept(mass: torch.Tensor, top_p: torch.Tensor) -> tuple[torch.Tensor, to
     return place, mass[:, -1:] >= top_p[:, None]
 
 
-@torch.no_grad()
-def nucleus_floor(logits: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
-    """The smallest logit inside the nucleus of every row: (n,) float32, -inf where top_p is 1.
+@dataclass(frozen=True)
+class Nuclei:
+    """The nuclei of some rows of logits.
 
-    Tokens that tie with the last one of the nucleus count as inside.
+    rows: (n,) int64. tokens: (n, c) int64, the most probable ones from the top down; kept: (n, c)
+    bool, which of them are inside.
+    """
+
+    rows: torch.Tensor
+    tokens: torch.Tensor
+    kept: torch.Tensor
+
+
+@torch.no_grad()
+def nuclei(
+    logits: torch.Tensor, temperature: torch.Tensor, top_p: torch.Tensor
+) -> Iterator[Nuclei]:
+    """The nucleus of every row, in groups that needed equally many candidates.
 
     Args:
-        logits: (n, vocabulary) float32, already divided by the temperature.
-        top_p: (n,) in (0, 1].
+        logits: (n, vocabulary) float32.
+        temperature, top_p: (n,); a row with top_p 1 is cut nowhere.
     """
-    floor = logits.new_full(top_p.shape, float("-inf"))
-    left = torch.nonzero(top_p < 1)[:, 0]
-    total = logits.logsumexp(dim=-1, keepdim=True) if len(left) else logits
+    weights = logits - logits.amax(dim=-1, keepdim=True)
+    weights.div_(temperature[:, None]).exp_()
+    total = weights.sum(dim=-1, keepdim=True)
+    left = torch.arange(len(logits), device=logits.device)
     for count in candidate_counts(logits.shape[-1]):
         if not len(left):
-            break
-        best = _rows(logits, left).topk(count, dim=-1).values
-        mass = (best - total[left]).exp_().cumsum(dim=-1)
+            return
+        best = (weights if len(left) == len(weights) else weights[left]).topk(count, dim=-1)
+        mass = best.values.cumsum(dim=-1) / total[left]
         place, reached = last_kept(mass, top_p[left])
-        found = reached[:, 0] | (count == logits.shape[-1])
-        floor[left[found]] = best.gather(-1, place)[found, 0]
+        whole = count == logits.shape[-1]
+        found = (reached[:, 0] & (top_p[left] < 1)) | whole
+        if found.any():
+            uncut = (top_p[left[found]] >= 1)[:, None]
+            kept = (torch.arange(count, device=left.device) <= place[found]) | uncut
+            yield Nuclei(left[found], best.indices[found], kept)
         left = left[~found]
-    return floor
-
-
-def _rows(tensor: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Some rows; not a copy if it is all of them."""
-    return tensor if len(places) == len(tensor) else tensor[places]
