@@ -324,6 +324,25 @@ def test_cloned_success_is_the_larger_share_of_money(game, trained):
     assert len(weights) == (len(only) if trained == "alice" else 0)
 
 
+@pytest.mark.parametrize("lora", [LORA, None])
+def test_gradient_checkpointing_changes_no_step(tmp_path, data, lora):
+    curves, computed = [], []
+    for checkpointing in (False, True):
+        make_deterministic(0)
+        model = add_lora(tiny_model(), lora, "policy") if lora else tiny_model()
+        layer, passes = model.get_decoder().layers[0].mlp, []
+        layer.register_forward_pre_hook(lambda *_, passes=passes: passes.append(1))
+        fit(
+            PolicyTrainer, model, data[:4], [[0, 1, 2, 3]] * 3,
+            policy_collate(TOKENIZER.pad_token_id, model=model), tmp_path,
+            replace(SETTINGS, pace=pace(gradient_checkpointing=checkpointing)),
+        )  # fmt: skip
+        curves.append(torch.cat([p.flatten() for p in model.parameters() if p.requires_grad]))
+        computed.append(len(passes))
+    torch.testing.assert_close(curves[0], curves[1], rtol=1e-4, atol=1e-5)
+    assert computed[1] == 2 * computed[0]
+
+
 @pytest.mark.parametrize("budget", [1 << 20, 500])
 def test_worthless_dialogues_change_no_step_and_cost_no_token(tmp_path, data, budget):
     """Actions of value 0 count in the mean of their batch, computed or not."""
