@@ -1,23 +1,20 @@
-"""The benchmark's claim in tokens, and that both of its sides train the same thing."""
+"""The benchmark of training: its ways train the same, on ever fewer tokens."""
 
 import pytest
-from benchmarks.training import epoch_cost, made_up_dialogues, one_turn_each
-from learning_tiny import save_tiny_base, tiny_tokenizer
+from benchmarks.training import WAYS, games, measure
+from learning_tiny import save_tiny_base
 from settings import pace
 
-from aria_dvc.chat import Renderer
-from aria_dvc.learning.examples import build_examples
+from aria_dvc.models.source import ModelSource
 
 
-def test_sixteen_turns_need_a_quarter_of_the_tokens(tmp_path):
-    base = save_tiny_base(tmp_path / "base")
-    tokenizer = tiny_tokenizer()
-    whole = build_examples(made_up_dialogues(2, 16, 0), Renderer(tokenizer), 1 << 20).items
-    single = one_turn_each(whole)
-    costs = [
-        epoch_cost(base, examples, tokenizer.pad_token_id, pace(tokens_per_batch=8192))
-        for examples in (whole, single)
-    ]
-    assert len(single) == 32
-    assert costs[1].tokens >= 4 * costs[0].tokens
-    assert costs[0].loss == pytest.approx(costs[1].loss, rel=1e-4)
+def test_all_ways_take_the_same_loss_and_a_prefix_tree_fewest_tokens(tmp_path):
+    base = ModelSource(str(save_tiny_base(tmp_path / "base")))
+    found = games(["bargaining"], 6, seed=0, repeats=3)
+    report = measure(base, found, pace(tokens_per_batch=8192, precision="float32"), 1, list(WAYS))
+    turn, padded, packed = (report[name] for name in ("turn", "padded", "packed"))
+    assert turn["sequences"] > padded["sequences"] == packed["sequences"]
+    assert turn["computed_tokens"] > padded["computed_tokens"] > 2 * packed["computed_tokens"]
+    assert turn["loss"] == pytest.approx(packed["loss"], rel=1e-4)
+    assert padded["loss"] == pytest.approx(packed["loss"], rel=1e-4)
+    assert report["times_fewer_tokens"] > 2

@@ -193,6 +193,7 @@ def test_who_judges_has_not_trained_unless_that_is_allowed(raw, bob, judge, shar
 
 
 def test_what_is_not_used_is_not_refused(raw):
+    set_at(raw, "online.variants", [])
     set_at(raw, "policy.lora", None)
     set_at(raw, "online.rollouts", "endpoint:x")
     own = {"source": "log.json", "category": "adversarial", "players": {"alice": "endpoint:x"}}
