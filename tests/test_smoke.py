@@ -16,6 +16,7 @@ TINY = {
     "online.iterations": 1,
     "online.games": 4,
     "online.updates": 1,
+    "online.credit": "reward_model",
     "online.refresh_every": 1,
     "reward_model.epochs": 1,
     **{f"logs.{game}.episodes": 4 for game in GAMES},
