@@ -23,6 +23,9 @@ import orjson
 import torch
 
 from aria_dvc.chat import Renderer, view
+from aria_dvc.games.alternating import AlternatingMatch
+from aria_dvc.games.base import Match
+from aria_dvc.games.registry import get_game
 from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import NO_ACTION, Dialogue, Example, build_examples
 from aria_dvc.learning.objective import policy_collate
@@ -33,7 +36,8 @@ from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import add_lora
 from aria_dvc.models.source import ModelSource
 from aria_dvc.params import load_params
-from aria_dvc.players.dialogues import scripted_dialogues
+from aria_dvc.players.dialogues import play_out, scripted_dialogues
+from aria_dvc.players.scripted import ScriptedPlayer
 from aria_dvc.settings import Lora, Pace, Precision
 
 LORA = Lora(
@@ -73,11 +77,32 @@ class Cost:
     loss: float
 
 
-def games(names: Sequence[str], count: int, seed: int) -> list[Dialogue]:
+def matches(name: str, count: int, repeats: int, seed: int) -> list[Match]:
+    """`count` scripted games, so many neighbours with one configuration.
+
+    Raises:
+        SystemExit: repeats of a game that is not played by two sides of equal kind.
+    """
+    first = scripted_dialogues(name, -(-count // repeats), seed)
+    if repeats == 1:
+        return first
+    if not all(isinstance(match, AlternatingMatch) for match in first):
+        raise SystemExit(f"--repeats: {name} has no strategies for every role")
+    found = []
+    for match in first:
+        for number in range(repeats):
+            again = get_game(name).start(match.config)
+            players = {role: ScriptedPlayer("mixed") for role in again.roles}
+            play_out(again, players, seed + number)
+            found.append(again)
+    return found
+
+
+def games(names: Sequence[str], count: int, seed: int, repeats: int = 1) -> list[Dialogue]:
     """`count` scripted games of each name, as every role that is rewarded saw them."""
     found = []
     for name in names:
-        for number, match in enumerate(scripted_dialogues(name, count, seed)):
+        for number, match in enumerate(matches(name, count, repeats, seed)):
             for role in match.roles:
                 messages = view(match.lines, role, match.system_prompt(role))
                 positions = [i for i, (speaker, _) in enumerate(match.lines) if speaker == role]
@@ -176,13 +201,14 @@ def main() -> None:
     parser.add_argument("--model", default="data/base_model", help="model folder or name")
     parser.add_argument("--games", nargs="+", default=["bargaining", "negotiation"])
     parser.add_argument("--episodes", type=int, default=24, help="of each game")
+    parser.add_argument("--repeats", type=int, default=1, help="games that share a configuration")
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--tokens-per-batch", type=int, default=pace.tokens_per_batch)
     parser.add_argument("--precision", default=pace.precision, choices=get_args(Precision))
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    found = games(args.games, args.episodes, args.seed)
+    found = games(args.games, args.episodes, args.seed, args.repeats)
     pace = pace.model_copy(
         update={"tokens_per_batch": args.tokens_per_batch, "precision": args.precision}
     )

@@ -98,17 +98,27 @@ def session(**changes):
     return Session(get_game("bargaining"), pools, PARAMS.collect, model=__file__, **settings)
 
 
+def test_the_games_of_a_group_have_the_same_players():
+    lineups = Lineups(CountingGame(), {"alice": HALF, "bob": HALF}, ("policy",))
+    wanted = assign(CountingGame(), 40, 0, repeats=4, lineups=lineups)
+    groups = {}
+    for one in wanted:
+        groups.setdefault(one.group_id, set()).add(tuple(one.players.values()))
+    assert {len(lineups) for lineups in groups.values()} == {1}
+    assert len(set.union(*groups.values())) > 1
+
+
 def test_a_restart_plays_the_rest_with_the_players_drawn_before(tmp_path, monkeypatch):
     monkeypatch.setenv("ARIA_CACHE", str(tmp_path))
     first = session(episodes=5).play(PARAMS)
     (journal,) = tmp_path.rglob("episodes.jsonl")
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:3]))
-    again = session(episodes=8).play(PARAMS)
+    again = session(episodes=24).play(PARAMS)
     assert again[:5] == first
-    assert len(journal.read_bytes().splitlines()) == 8
+    assert len(journal.read_bytes().splitlines()) == 24
     assert len({e.record.players["alice"].name for e in again}) == 2
     monkeypatch.setattr(sessions, "collect_episodes", None)
-    assert session(episodes=8).play(PARAMS) == again
+    assert session(episodes=24).play(PARAMS) == again
 
 
 @pytest.mark.parametrize(

@@ -37,15 +37,15 @@ def test_rows_count_what_the_policy_played():
         game((0.0, 0.0), failure="alice"),
         game((0.0, 0.0), failure="bob"),
         game((0.6, 0.4), players=("scripted:hard", "scripted:hard")),
-        game((0.4, 0.6), players=("policy", "endpoint:stranger"), name="negotiation"),
+        game((0.4, 0.6), players=(None, "endpoint:stranger"), name="negotiation"),
     ]
-    alice, bob, other = role_rows(games)
+    alice, bob, unnamed = role_rows(games)
     assert alice == {
         "log": "bargaining", "role": "alice", "episodes": 4, "win_rate": 0.25,
         "mean_reward": 0.75, "refused_rate": 0.25, "tokens": 16,
     }  # fmt: skip
     assert (bob["role"], bob["episodes"], bob["win_rate"]) == ("bob", 1, 0.0)  # a tie is no win
-    assert (other["log"], other["role"], other["episodes"]) == ("negotiation", "alice", 1)
+    assert (unnamed["log"], unnamed["role"], unnamed["episodes"]) == ("negotiation", "alice", 1)
 
 
 @pytest.mark.parametrize(("reward", "solved"), [(1.0, 1.0), (0.9, 0.0)])

@@ -329,7 +329,26 @@ def test_cloning_compares_with_an_opponent_that_is_not_trained(game):
     shares = game.turns["role"].map({"alice": 0.6, "bob": 0.7})
     turns = game.turns.assign(reward=shares, is_action=mine)
     lost = replace(game, turns=turns, rewards=game.rewards[game.rewards["role"] == "alice"])
-    assert policy_weights([lost], policy_params(method="behaviour_cloning")) == {}
+    assert policy_weights([lost], policy_params(method="behaviour_cloning"), 0) == {}
+
+
+@pytest.mark.parametrize("lora", [LORA, None])
+def test_gradient_checkpointing_changes_no_step(tmp_path, data, lora):
+    curves, computed = [], []
+    for checkpointing in (False, True):
+        make_deterministic(0)
+        model = add_lora(tiny_model(), lora, "policy") if lora else tiny_model()
+        layer, passes = model.get_decoder().layers[0].mlp, []
+        layer.register_forward_pre_hook(lambda *_, passes=passes: passes.append(1))
+        fit(
+            PolicyTrainer, model, data[:4], [[0, 1, 2, 3]] * 3,
+            policy_collate(TOKENIZER.pad_token_id, model=model), tmp_path,
+            replace(SETTINGS, pace=pace(gradient_checkpointing=checkpointing)),
+        )  # fmt: skip
+        curves.append(torch.cat([p.flatten() for p in model.parameters() if p.requires_grad]))
+        computed.append(len(passes))
+    torch.testing.assert_close(curves[0], curves[1], rtol=1e-4, atol=1e-5)
+    assert computed[1] == 2 * computed[0]
 
 
 @pytest.mark.parametrize("budget", [1 << 20, 500])

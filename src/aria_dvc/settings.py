@@ -98,6 +98,11 @@ class Pace(Block):
         description="auto = bfloat16 where the hardware multiplies it natively; or float32, "
         "bfloat16"
     )
+    gradient_checkpointing: bool = Field(
+        False,
+        description="true computes activations anew in the backward pass: a third more time, much "
+        "less memory",
+    )
 
 
 class LogSource(Block):

@@ -168,6 +168,7 @@ def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> Tr
         max_grad_norm=1.0,
         seed=settings.seed,
         bf16=uses_bfloat16(settings.pace.precision),
+        **_checkpointing(settings.pace),
         use_cpu=not torch.cuda.is_available(),
         train_sampling_strategy="sequential",
         remove_unused_columns=False,
@@ -185,6 +186,14 @@ def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> Tr
     # On several visible GPUs Trainer would take nn.DataParallel, which our hooks do not survive.
     arguments._n_gpu = min(arguments.n_gpu, 1)
     return arguments
+
+
+def _checkpointing(pace: Pace) -> dict[str, Any]:
+    """Arguments of transformers, which has had other names for them."""
+    if not pace.gradient_checkpointing:
+        return {}
+    kwargs = {"use_reentrant": False}
+    return {"activation_checkpointing": True, "activation_checkpointing_kwargs": kwargs}
 
 
 def save(trainer: MicroBatchTrainer, folder: Path, base: ModelSource) -> None:
