@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from fake_game import CountingGame, CountingMatch, Talker
 from learning_tiny import LORA, online_params, policy_params, reward_params
 from settings import pace, play_settings
@@ -86,6 +87,8 @@ def test_collected_games_and_online_training_make_a_policy_that_wins(tmp_path):
     noise = np.sqrt((before * (1 - before) + after * (1 - after)) / 300)
     assert after - before > 4 * noise
     assert len(metrics["curve"]["letters"]["alice"]["win_rate"]) == 2
+    moved = pd.read_csv(tmp_path / "online" / "online.csv")["kl_per_action"]
+    assert 0 < moved.iloc[0] < moved.iloc[-1]
 
 
 def test_games_that_share_a_loaded_model_are_the_games_of_their_own(tmp_path, monkeypatch):

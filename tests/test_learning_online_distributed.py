@@ -80,7 +80,13 @@ def test_two_processes_train_online_as_one(tmp_path, monkeypatch):
         for column in ("iteration", "games", "role", "episodes", "win_rate", "credit"):
             assert one[column].tolist() == two[column].tolist()
         assert set(one["credit"]) == {credit}
-        for column in ("mean_reward", "loss", "grad_norm"):
+        for column in (
+            "mean_reward",
+            "loss",
+            "gradient_norm",
+            "kl_per_action",
+            "entropy_per_action",
+        ):
             np.testing.assert_allclose(one[column], two[column], rtol=1e-3, atol=1e-6)
         weights = [
             load_file(tmp_path / f"{n}-{credit}" / "adapter_model.safetensors")

@@ -67,8 +67,9 @@ def train_online(
     `out_dir` gets the final adapter, `metrics.json` and `online.csv`; nothing else is written
     outside the cache. A row of the CSV is an iteration, log and trained role: iteration, games
     (played before, all logs together: what the policy had learned from), the columns of
-    `role_rows`, credit (see fresh_credit.py), loss and grad_norm (means over its updates; null if
-    every advantage was 0), play_seconds and train_seconds of the iteration, policy_version.
+    `role_rows`, credit (see fresh_credit.py), loss and gradient_norm (means over its updates; null
+    if every advantage was 0), kl_per_action and entropy_per_action (see movement.py), play_seconds
+    and train_seconds of the iteration, policy_version.
 
     Args:
         rollout: plays `online.games` games with the newest adapter.

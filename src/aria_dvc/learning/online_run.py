@@ -15,6 +15,7 @@ from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, FreshCredit
 from aria_dvc.learning.played import PlayedGames
 from aria_dvc.learning.reward_model import backbone_of
 from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.hardware import inference_dtype
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import load_adapter
 from aria_dvc.models.source import ModelSource
@@ -89,8 +90,11 @@ class OnlineRun:
 
     @cached_property
     def model(self) -> Any:
-        """The offline adapter on its base; a checkpoint's weights replace it on resume."""
-        base = load_model(self.base)
+        """The offline adapter, in float32, on its base in the precision of play.
+
+        A checkpoint's weights replace it on resume.
+        """
+        base = load_model(self.base, dtype=inference_dtype(self.pace.precision))
         return load_adapter(base, self.policy_dir, base_name=str(self.base), trainable=True)
 
     @property

@@ -12,7 +12,8 @@ from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import process_state
 from aria_dvc.learning.examples import LogFrames, frames_examples, with_values
 from aria_dvc.learning.fresh_credit import Verdict
-from aria_dvc.learning.objective import KlPenalty, adapter_off, policy_collate
+from aria_dvc.learning.movement import kl_moved
+from aria_dvc.learning.objective import KlPenalty, PolicyCollate, adapter_off, policy_collate
 from aria_dvc.learning.online_run import OnlineRun, State
 from aria_dvc.learning.own_actions import without_unsampled_ends
 from aria_dvc.learning.policy import PolicyTrainer
@@ -20,10 +21,14 @@ from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
     fit,
+    history,
     make_deterministic,
 )
 from aria_dvc.memory import give_back_memory
+from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.seeds import derived_seed
+
+SEQUENCES = 16  # at which it is looked how far the policy has moved, in every iteration
 
 
 def training_data(task: OnlineRun, frames: Sequence[LogFrames], verdict: Verdict) -> list[Paired]:
@@ -43,7 +48,7 @@ def update(
     """
     online, done = task.online, state["steps"]
     if trains_nothing(data):  # every advantage is 0, and so is the gradient
-        return done, {"loss": None, "grad_norm": None}, Path(state["policy"])
+        return done, {"loss": None, "gradient_norm": None}, Path(state["policy"])
     checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
     if process_state().is_main_process and checkpoint.is_dir():  # of an iteration cut short
         shutil.rmtree(checkpoint)
@@ -53,7 +58,7 @@ def update(
         task.model,
         data,
         _batches(task, state["iteration"], len(data)),
-        policy_collate(task.renderer.tokenizer.pad_token_id, task.params.kl > 0, model=task.model),
+        _collate(task),
         task.run.path,
         FitSettings(
             learning_rate=online.learning_rate,
@@ -64,17 +69,35 @@ def update(
         done=done,
         penalty=KlPenalty(task.params.kl, adapter_off) if task.params.kl else None,
     )
-    measured = _measured(trainer, done)
+    measured = _measured(task, trainer, data, done)
     _unwrap(task, trainer)
     del trainer  # its wrapper of the model must be gone before the next one's
     give_back_memory()
     return done + online.updates, measured, checkpoint
 
 
-def _measured(trainer: MicroBatchTrainer, done: int) -> dict[str, float | None]:
-    """Means over the steps after the first `done`; further columns of online.csv go here."""
-    rows = [r for r in trainer.state.log_history if r["step"] > done and "loss" in r]
-    return {name: float(np.mean([r[name] for r in rows])) for name in ("loss", "grad_norm")}
+def _measured(
+    task: OnlineRun, trainer: MicroBatchTrainer, data: list[Paired], done: int
+) -> dict[str, float | None]:
+    """Means over the steps after the first `done`, and how far the policy is from its base."""
+    steps = history(trainer.state)
+    new = steps[steps["step"] > done]
+    moved = kl_moved(
+        trainer.model_wrapped,
+        data,
+        _collate(task),
+        adapter_off,
+        tokens_per_batch=task.pace.tokens_per_batch,
+        bfloat16=uses_bfloat16(task.pace.precision),
+        seed=task.seed,
+        sequences=SEQUENCES,
+    )
+    return {**{name: float(new[name].mean()) for name in ("loss", "gradient_norm")}, **moved}
+
+
+def _collate(task: OnlineRun) -> PolicyCollate:
+    pad = task.renderer.tokenizer.pad_token_id
+    return policy_collate(pad, task.params.kl > 0, model=task.model)
 
 
 def _unwrap(task: OnlineRun, trainer: MicroBatchTrainer) -> None:

@@ -184,7 +184,7 @@ def _learning_curve(run: Run, folder: Path) -> None:
     """What the games of online training were worth, iteration by iteration."""
     course = run.course
     lines = course["log"] + ", " + course["role"] + ": " + course["variant"]
-    write_csv(folder / "learning_curve.csv", course.assign(line=lines)[CURVE])
+    write_csv(folder / "learning_curve.csv", course.assign(line=lines).reindex(columns=CURVE))
     if len(course):
         figure = figures.learning_curve(pooled_curve(course))
         figures.save(figure, folder / "pictures" / "learning_curve.png")
@@ -218,6 +218,8 @@ CURVE = [
     "tokens",
     "credit",
     "loss",
+    "kl_per_action",
+    "entropy_per_action",
 ]
 
 
