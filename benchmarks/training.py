@@ -33,7 +33,7 @@ from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.trainer import FitSettings, fit, make_deterministic
 from aria_dvc.models.hardware import inference_dtype
 from aria_dvc.models.loading import load_model, load_tokenizer
-from aria_dvc.models.lora import add_lora
+from aria_dvc.models.lora import add_lora, cast_by_autocast
 from aria_dvc.models.source import ModelSource
 from aria_dvc.params import load_params
 from aria_dvc.players.dialogues import play_out, scripted_dialogues
@@ -132,6 +132,8 @@ class Epoch:
         make_deterministic(0)
         dtype = inference_dtype(pace.precision) if way.own_precision else torch.float32
         self.model = add_lora(load_model(source, dtype=dtype), LORA, "policy")
+        if way.own_precision:
+            cast_by_autocast(self.model)
         self.examples = one_turn_each(examples) if way.one_turn else list(examples)
         self.collate = policy_collate(pad_id, model=self.model if way.packed else None)
         self.settings = FitSettings(learning_rate=1e-4, seed=0, pace=pace)

@@ -55,7 +55,7 @@ from aria_dvc.learning.trainer import (
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.hardware import inference_dtype, uses_bfloat16
 from aria_dvc.models.loading import load_model, load_tokenizer
-from aria_dvc.models.lora import add_lora
+from aria_dvc.models.lora import add_lora, cast_by_autocast
 from aria_dvc.models.saving import save_model
 from aria_dvc.models.source import ModelSource
 
@@ -112,7 +112,7 @@ class PolicyRun:
         if self.params.lora is None:
             return load_model(self.base)
         model = load_model(self.base, dtype=inference_dtype(self.pace.precision))
-        return add_lora(model, self.params.lora, STAGE)
+        return cast_by_autocast(add_lora(model, self.params.lora, STAGE))
 
     def penalty(self) -> KlPenalty | None:
         return KlPenalty(self.params.kl, self._reference()) if self.params.kl else None

@@ -113,8 +113,9 @@ def _read_plainly(
     sees: torch.Tensor,
     dropout: float,
 ) -> torch.Tensor:
+    hidden = rows.new_zeros(sees.shape).masked_fill_(~sees, float("-inf"))
     scores = (rows @ keys.transpose(-1, -2)).unflatten(2, (-1, sees.shape[1]))
-    weights = scores.masked_fill(~sees[:, None, None], float("-inf")).softmax(dim=-1).flatten(2, 3)
+    weights = scores.add_(hidden[:, None, None]).softmax(dim=-1).flatten(2, 3)
     return drop(weights, dropout) @ values
 
 
