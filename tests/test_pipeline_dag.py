@@ -65,6 +65,7 @@ def prepare(folder: Path, inputs: Path) -> Workspace:
             "evaluate.games.guess_my_city.episodes": 2,
             "evaluate.max_new_tokens": 4,
             "evaluate.max_reasks": 0,
+            "online.variants": [],
             "policy.epochs": 1,
             "policy.lora.rank": 2,
             "report.umap": False,
