@@ -38,7 +38,7 @@ def test_from_a_fresh_clone_to_an_evaluated_policy(tmp_path):
     assert trained | vanilla | {"code", "base_model", "report"} <= ran
     assert set(workspace.read_json("metrics/credit.json")) == set(GAMES)
     evaluation = workspace.read_json("metrics/details/evaluation.json")
-    assert evaluation["bargaining"]["by_role"]["bob"]["aria"]["episodes"] == 2
+    assert evaluation["bargaining"]["by_role"]["bob"]["aria"]["episodes"] == 4  # two opponents
     assert "rate" in evaluation["twenty_questions"]["by_role"]["agent"]["vanilla"]
     learning = workspace.read_json("metrics/details/learning.json")["adversarial"]
     assert learning["online"]["aria"]["updates"] == 1
