@@ -21,6 +21,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from aria_dvc.models.attention import attends_plainly
+
 _plain_on = ("cpu",)
 TREE = "prefix_tree"  # the name under which transformers knows `tree_attention`
 
@@ -50,14 +52,12 @@ def use_tree_attention(model: Any) -> bool:
     config = base.config.get_text_config()
     kinds = getattr(config, "layer_types", None)
     window = getattr(config, "sliding_window", None) if kinds is None else None
-    full = set(kinds or ["full_attention"]) == {"full_attention"} and window is None
-    capped = getattr(config, "attn_logit_softcapping", None)
     told = "position_ids" in inspect.signature(base.forward).parameters
-    backend = getattr(base, "_supports_attention_backend", False)
-    able = config._attn_implementation in ("sdpa", TREE) and full and not capped and told
-    if able and backend:
+    own = config._attn_implementation in ("sdpa", TREE)
+    able = own and window is None and told and attends_plainly(model)
+    if able:
         config._attn_implementation = TREE
-    return bool(able and backend)
+    return able
 
 
 def tree_attention(

@@ -27,6 +27,7 @@ import torch
 from transformers import AttentionInterface
 
 from aria_dvc.errors import AriaError
+from aria_dvc.models.attention import attends_plainly
 from aria_dvc.players.allocator import DialogueKey, SlotAllocator, TokenSequence
 from aria_dvc.players.base import PlayerFailure
 from aria_dvc.players.sampling import Sampling, choose, token_logprobs
@@ -295,14 +296,10 @@ class Engine:
 def check_attention(model: Any) -> None:
     """Raise AriaError unless every layer of `model` is plain causal attention that can be driven
     by an attention function of ours."""
-    config = model.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    backend = getattr(base, "_supports_attention_backend", False)
-    capped = getattr(config, "attn_logit_softcapping", None)
-    if kinds != {"full_attention"} or capped or not backend:
+    if not attends_plainly(model):
+        kind = model.config.get_text_config().model_type
         raise AriaError(
-            f"a model of type {config.model_type} cannot play in process (it needs full causal "
+            f"a model of type {kind} cannot play in process (it needs full causal "
             "attention in every layer): serve it with vLLM and use the player endpoint:<name>"
         )
 
