@@ -12,11 +12,12 @@ from typing import Any
 
 import pandas as pd
 
+from aria_dvc.player_specs import TRAINED_ONLINE
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.names import is_trained
 from aria_dvc.records.outcomes import won
 
 Rows = list[dict[str, Any]]
-POLICY = "policy"  # how records of games name the player that is trained
 OUTCOMES = ("win_rate", "mean_reward", "refused_rate")
 COLUMNS = ("iteration", "games", "log", "role", "episodes", *OUTCOMES)  # the first of online.csv
 
@@ -37,8 +38,8 @@ def role_rows(episodes: Sequence[Episode]) -> Rows:
 
 def _trained(episode: Episode) -> list[str]:
     """The roles of the policy; where no player is recorded, every role with a reward."""
-    players = episode.record.players
-    return [r for r in episode.rewards if r not in players or players[r].name in (POLICY, None)]
+    names = {role: player.name or "" for role, player in episode.record.players.items()}
+    return [r for r in episode.rewards if is_trained(names.get(r, ""), TRAINED_ONLINE)]
 
 
 def _row(log: str, role: str, episodes: Sequence[Episode]) -> dict[str, Any]:
