@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
 from aria_dvc.player_checks import pool_problems
-from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, weights_of
+from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
 from aria_dvc.records.names import ADVERSARIAL, PLAYABLE, REWARD_RULES
 from aria_dvc.settings import (
     IN_PROCESS,
@@ -267,8 +267,7 @@ class Params(Block):
         try:
             player = parse_spec(spec)
             if player.kind == "endpoint":
-                for name in player.name.split(","):
-                    find_endpoint(name, self.endpoints)
+                find_endpoint(player.name, self.endpoints)
         except AriaError as error:
             return str(error)
         return ""
@@ -286,8 +285,7 @@ class Params(Block):
                 )
         for name in [game for c in self.categories for game in self.games_of(c)]:
             log = self.logs[name]
-            named = [spec for pool in log.players.values() for spec in weights_of(pool)]
-            if online.variants and log.is_played and "policy" not in named:
+            if online.variants and log.is_played and "policy" not in specs_of(log.players):
                 yield f"logs.{name}.players: online training needs `policy` among them"
         for spec in online.servers:
             if endpoint_name(spec) is None:

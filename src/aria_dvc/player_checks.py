@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from aria_dvc.player_specs import strategies_of, weights_of
+from aria_dvc.player_specs import specs_of, strategies_of, weights_of
 from aria_dvc.records.names import is_trained
 from aria_dvc.settings import EvaluateParams, GameEvaluation, LogSource
 
@@ -19,16 +19,12 @@ def pool_problems(
     for name, log in logs.items():
         if log.is_played and log.players:
             yield from _weight_problems(name, log)
-            specs = _specs(log)
+            specs = specs_of(log.players)
             if not any(is_trained(spec, trained) for spec in specs):
                 kinds = ", ".join(trained)
                 yield f"logs.{name}.players: nobody is of the kinds in prepare.players ({kinds})"
             if name in evaluate.games and not evaluate.allow_training_opponents:
                 yield from _shared_strategies(name, evaluate.games[name], specs)
-
-
-def _specs(log: LogSource) -> list[str]:
-    return [spec for pool in log.players.values() for spec in weights_of(pool)]
 
 
 def _weight_problems(name: str, log: LogSource) -> Iterator[str]:

@@ -52,6 +52,11 @@ def weights_of(pool: Pool) -> dict[str, float]:
     return {spec: weight for spec, weight in pool.items() if weight != 0}
 
 
+def specs_of(pools: Mapping[str, Pool]) -> list[str]:
+    """Everybody who may play, role by role."""
+    return [spec for pool in pools.values() for spec in weights_of(pool)]
+
+
 def strategies_of(specs: Iterable[str]) -> set[str]:
     """The strategies of the scripted players among `specs`, with the parts of mixtures."""
     scripted = (spec.partition(":") for spec in specs)

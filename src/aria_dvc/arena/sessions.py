@@ -16,7 +16,7 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.source import ModelSource
-from aria_dvc.player_specs import Pool, endpoint_name, weights_of
+from aria_dvc.player_specs import Pool, endpoint_name, specs_of, weights_of
 from aria_dvc.players.base import Player
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
@@ -100,7 +100,7 @@ class Session:
     def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
         pools = {role: weights_of(pool) for role, pool in self.players.items()}
-        used = {*self.served_by, *(endpoint_name(spec) for pool in pools.values() for spec in pool)}
+        used = {*self.served_by, *map(endpoint_name, specs_of(self.players))}
         return {
             "game": self.game.name,
             "seed": seed,
