@@ -28,11 +28,7 @@ def policy_weights(
     """The weight of every action for `params.method`, `.credit`, `.advantage` and `.placebo`."""
     if params.method == "behaviour_cloning":
         return cloning_weights(frames)
-    weights = {
-        key: value
-        for log in frames
-        for key, value in advantages(log, params.credit, params.advantage).items()
-    }
+    weights = all_advantages(frames, params.credit, params.advantage)
     return shuffled(frames, weights, seed) if params.placebo else weights
 
 
@@ -83,6 +79,13 @@ def _of_successful_roles(log: LogFrames) -> list[Key]:
         if row.final > max(others, default=CLONED_ABOVE):
             keys.append((log.name, str(row.episode_id), int(row.position)))
     return keys
+
+
+def all_advantages(frames: Sequence[LogFrames], credit: str, advantage: str) -> dict[Key, float]:
+    """The advantages of several logs, each centred or normalised by itself."""
+    return {
+        key: value for log in frames for key, value in advantages(log, credit, advantage).items()
+    }
 
 
 def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:

@@ -10,12 +10,12 @@ import numpy as np
 
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import process_state
-from aria_dvc.learning.examples import LogFrames, frames_examples, with_values
+from aria_dvc.learning.examples import LogFrames, with_values
 from aria_dvc.learning.fresh_credit import Verdict
 from aria_dvc.learning.movement import kl_moved
 from aria_dvc.learning.objective import KlPenalty, PolicyCollate, adapter_off, policy_collate
 from aria_dvc.learning.online_run import OnlineRun, State
-from aria_dvc.learning.own_actions import without_unsampled_ends
+from aria_dvc.learning.own_actions import sampled_examples
 from aria_dvc.learning.policy import PolicyTrainer
 from aria_dvc.learning.trainer import (
     FitSettings,
@@ -33,9 +33,8 @@ SEQUENCES = 16  # at which it is looked how far the policy has moved, in every i
 
 def training_data(task: OnlineRun, frames: Sequence[LogFrames], verdict: Verdict) -> list[Paired]:
     weights = task.credit.weights(frames, verdict, task.seed)
-    examples = frames_examples(frames, task.renderer, task.params.max_tokens).items
-    sampled = without_unsampled_ends(examples, frames, len(task.renderer.end_ids()))
-    return with_values(sampled, weights, keep_zero=task.params.kl > 0)
+    examples = sampled_examples(frames, task.renderer, task.params.max_tokens)
+    return with_values(examples.items, weights, keep_zero=task.params.kl > 0)
 
 
 def update(

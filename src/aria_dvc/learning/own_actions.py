@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import orjson
 
-from aria_dvc.learning.examples import NO_ACTION, Example, Key, LogFrames
+from aria_dvc.learning.examples import (
+    NO_ACTION,
+    Example,
+    Examples,
+    Key,
+    LogFrames,
+    frames_examples,
+)
 from aria_dvc.records.episodes import Record
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from aria_dvc.chat import Renderer
 
 
 def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFrame:
@@ -26,6 +35,13 @@ def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFra
     keys = zip(rewards["episode_id"], rewards["position"], strict=True)
     kept = np.array([key not in reasked for key in keys], dtype=bool)
     return rewards[kept].reset_index(drop=True)
+
+
+def sampled_examples(frames: Sequence[LogFrames], renderer: Renderer, max_tokens: int) -> Examples:
+    """`frames_examples` of what was sampled: a reply that was cut off has no end to train."""
+    examples = frames_examples(frames, renderer, max_tokens)
+    ends = len(renderer.end_ids())
+    return replace(examples, items=without_unsampled_ends(examples.items, frames, ends))
 
 
 def without_unsampled_ends(

@@ -12,7 +12,7 @@ import torch
 
 from aria_dvc.chat import Renderer
 from aria_dvc.files import write_json
-from aria_dvc.learning.advantages import advantages, policy_weights
+from aria_dvc.learning.advantages import all_advantages, policy_weights
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import (
     RunFolder,
@@ -26,7 +26,6 @@ from aria_dvc.learning.examples import (
     Key,
     LogFrames,
     digest,
-    frames_examples,
     with_values,
 )
 from aria_dvc.learning.gradients import gradient_variances
@@ -41,7 +40,7 @@ from aria_dvc.learning.objective import (
     selected_logits,
     weighted_nll,
 )
-from aria_dvc.learning.own_actions import without_unsampled_ends
+from aria_dvc.learning.own_actions import sampled_examples
 from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
@@ -151,11 +150,7 @@ class PolicyRun:
     def compared_credits(self) -> tuple[dict[Key, float], dict[Key, float]]:
         """The advantages with the credit that is trained on, and with plain discounted returns."""
         mine, discounted = (
-            {
-                key: value
-                for log in self.frames
-                for key, value in advantages(log, credit, self.params.advantage).items()
-            }
+            all_advantages(self.frames, credit, self.params.advantage)
             for credit in (self.params.credit, DISCOUNTED)
         )
         return mine, discounted
@@ -235,15 +230,14 @@ def train_policy(
     Returns:
         The metrics: final_loss, steps, sequences, actions, tokens, actions_cut (trained with a
         shortened history), actions_dropped (too long), gradient_variance, _discounted and
-        their _ratio (unless the credit is the discounted return itself).
+        their _ratio (unless the credit is the discounted return itself), zero_advantages (share of
+        the actions), and after a step gradient_norm and what `kl_moved` measures.
 
     Raises:
         AriaError: nothing to train on, a NaN, a full disk, out of memory.
     """
     tokenizer = load_tokenizer(base)
-    renderer = Renderer(tokenizer)
-    examples = frames_examples(frames, renderer, params.max_tokens)
-    examples.items = without_unsampled_ends(examples.items, frames, len(renderer.end_ids()))
+    examples = sampled_examples(frames, Renderer(tokenizer), params.max_tokens)
     data = with_values(
         examples.items, policy_weights(frames, params, seed), keep_zero=params.kl > 0
     )
