@@ -19,8 +19,10 @@ def main(params: Params, log: str) -> None:
 
 def play(params: Params, log: str) -> list[Episode]:
     from aria_dvc.arena.sessions import collect_session
+    from aria_dvc.arena.side_by_side import play_side_by_side
 
-    return collect_session(params, log).play(params)
+    (episodes,) = play_side_by_side(params, [(collect_session(params, log), f"collect {log}")])
+    return episodes
 
 
 def read_own(params: Params, log: str) -> list[Episode]:

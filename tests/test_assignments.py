@@ -127,7 +127,7 @@ def test_a_restart_plays_the_rest_with_the_players_drawn_before(tmp_path, monkey
 def test_a_journal_is_that_of_the_pools_they_were_drawn_from(change):
     from dataclasses import replace
 
-    assert replace(session(), **change)._inputs(PARAMS, 0) != session()._inputs(PARAMS, 0)
+    assert replace(session(), **change)._inputs(PARAMS) != session()._inputs(PARAMS)
 
 
 def test_a_collection_draws_as_its_log_says():

@@ -334,7 +334,7 @@ def test_a_journal_is_that_of_the_endpoints_address_model_and_options():
     def inputs(url: str, model: str = "m", concurrency: int = 16, **options) -> dict:
         server = Endpoint(base_url=url, model=model, max_concurrency=concurrency, options=options)
         served = {"x": server, "unused": Endpoint(base_url=f"{url}{len(options)}", model="n")}
-        return session._inputs(params.model_copy(update={"endpoints": served}), seed=0)
+        return session._inputs(params.model_copy(update={"endpoints": served}))
 
     first = inputs("http://a/v1", temperature=0.0)
     assert first == inputs("http://a/v1", concurrency=3, temperature=0.0)
@@ -356,7 +356,7 @@ def test_a_journal_is_that_of_the_endpoints_address_model_and_options():
 def test_a_journal_is_that_of_how_games_are_played_not_of_how_fast(block, change, same):
     params = load_params(ROOT / "params.yaml")
     changed = params.model_copy(update={block: getattr(params, block).model_copy(update=change)})
-    inputs = [collect_session(p, "bargaining")._inputs(p, seed=0) for p in (params, changed)]
+    inputs = [collect_session(p, "bargaining")._inputs(p) for p in (params, changed)]
     assert (inputs[0] == inputs[1]) == same
 
 

@@ -10,10 +10,30 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 logger = logging.getLogger(__name__)
 INTERVAL_S = 10.0
+_bars = True  # false in a process beside others: two bars would overwrite each other
+
+
+def log_to_stderr(*, bars: bool = True) -> None:
+    """Show the messages of this program, and bars on a terminal if wanted."""
+    global _bars
+    _bars = bars
+    logging.basicConfig(format="%(message)s", handlers=[_Stderr()])
+    logging.getLogger("aria_dvc").setLevel(logging.INFO)
+
+
+class _Stderr(logging.StreamHandler):
+    """Writes to what sys.stderr is at the time: while a bar is shown, that is above the bar."""
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _: Any) -> None: ...
 
 
 class Update(Protocol):
@@ -25,7 +45,7 @@ class Update(Protocol):
 @contextmanager
 def progress_bar(title: str) -> Iterator[Update]:
     """Show what the caller's updates say, from the first one on."""
-    if sys.stderr.isatty():
+    if _bars and sys.stderr.isatty():
         with _bar(title) as update:
             yield update
     else:

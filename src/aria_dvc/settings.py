@@ -6,7 +6,7 @@ The comment of a line in params.yaml is the description here; a test compares th
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -80,7 +80,14 @@ class Endpoint(Block):
 class Pace(Block):
     """What suits a machine: it changes how fast results come, and results only by rounding."""
 
-    in_flight: int = Field(ge=1, description="games played at once; more = faster, more memory")
+    processes: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto",
+        description="processes that play side by side; auto = one a core, four at the most, where "
+        "a model plays on the CPU, else 1; each loads the model",
+    )
+    in_flight: int = Field(
+        ge=1, description="games that a process plays at once; more = faster, more memory"
+    )
     cache_gib: float = Field(
         gt=0, description="memory for keys and values of the games in flight; too little = slower"
     )

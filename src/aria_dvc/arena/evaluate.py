@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.arena.sessions import Session
+from aria_dvc.arena.side_by_side import play_side_by_side
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
@@ -61,11 +62,13 @@ def evaluate_category(
     """
     import pandas as pd
 
+    games = params.games_of(category)
+    sessions = [(game, *one) for game in games for one in _sessions(params, game, policy)]
+    titled = [(one, f"evaluate {game}: {variant} as {role}") for game, role, one in sessions]
     rows = [
         _row(episode, variant, role)
-        for game in params.games_of(category)
-        for role, session in _sessions(params, game, policy)
-        for episode in session.play(params, f"evaluate {game}: {variant} as {role}")
+        for (_, role, _), episodes in zip(sessions, play_side_by_side(params, titled), strict=True)
+        for episode in episodes
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 

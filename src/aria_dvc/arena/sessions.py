@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.arena.assignments import Lineups, assign
+from aria_dvc.arena.assignments import Assignment, Lineups, assign
 from aria_dvc.arena.collection import collect_episodes, from_journal
 from aria_dvc.arena.journal import Journal
 from aria_dvc.fingerprints import code_hash
@@ -40,6 +40,7 @@ class Session:
         repeats: so many episodes one after the other share a configuration.
         trained: kinds of player one of whom has a role in every episode (see assignments.py).
         served_by: names of the endpoints that play `policy`; none: it is played in process.
+        share: (which, of how many) shares of the groups are played; (0, 1) is all.
     """
 
     game: Game
@@ -55,16 +56,29 @@ class Session:
     repeats: int = 1
     trained: Collection[str] = ()
     served_by: tuple[str, ...] = ()
+    share: tuple[int, int] = (0, 1)
+
+    @property
+    def plays_in_process(self) -> bool:
+        """Whether a language model is loaded to play it."""
+        own = {"base"} if self.served_by else {"base", "policy"}
+        return not own.isdisjoint(specs_of(self.players))
+
+    def dealt(self, parts: int) -> list[Session]:
+        """The same games in so many parts, whole groups each."""
+        return [replace(self, share=(part, parts)) for part in range(parts)]
+
+    def is_finished(self, params: Params) -> bool:
+        """Whether the journal holds all games."""
+        wanted, journal = self._wanted(params), self._journal(params)
+        return len(from_journal(journal, wanted)) == len(wanted)
 
     def play(self, params: Params, title: str = "") -> list[Episode]:
         """Play what the journal does not hold yet.
 
         Raises AriaError if a player is unknown or cannot be reached.
         """
-        seed = derived_seed(params.seed, self.purpose)
-        lineups = Lineups(self.game, self.players, self.trained)
-        wanted = assign(self.game, self.episodes, seed, self.grid, self.repeats, lineups)
-        journal = Journal(self._inputs(params, seed))
+        wanted, journal = self._wanted(params), self._journal(params)
         finished = from_journal(journal, wanted)
         if len(finished) == len(wanted):  # without loading a model
             return [finished[assignment.episode_id] for assignment in wanted]
@@ -84,6 +98,20 @@ class Session:
         finally:
             give_back_memory()
 
+    def _seed(self, params: Params) -> int:
+        return derived_seed(params.seed, self.purpose)
+
+    def _wanted(self, params: Params) -> list[Assignment]:
+        lineups = Lineups(self.game, self.players, self.trained)
+        found = assign(
+            self.game, self.episodes, self._seed(params), self.grid, self.repeats, lineups
+        )
+        which, parts = self.share
+        return [one for at, one in enumerate(found) if at // self.repeats % parts == which]
+
+    def _journal(self, params: Params) -> Journal:
+        return Journal(self._inputs(params))
+
     def _players(self, params: Params, named: Iterable[str]) -> dict[str, Player]:
         """The players of those names."""
         context = PlayerContext(
@@ -97,13 +125,14 @@ class Session:
         )
         return {spec: context.player(spec) for spec in named}
 
-    def _inputs(self, params: Params, seed: int) -> dict[str, Any]:
+    def _inputs(self, params: Params) -> dict[str, Any]:
         """Everything that the episodes depend on, for the journal's name."""
         pools = {role: weights_of(pool) for role, pool in self.players.items()}
         used = {*self.served_by, *map(endpoint_name, specs_of(self.players))}
         return {
             "game": self.game.name,
-            "seed": seed,
+            "seed": self._seed(params),
+            "share": self.share,
             "grid": self.grid,
             "reward": self.reward,
             "record_logprobs": self.record_logprobs,

@@ -6,20 +6,14 @@ change nothing in a result.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-import joblib
 from threadpoolctl import threadpool_limits
 
-
-def default_threads() -> int:
-    """OMP_NUM_THREADS if set, else the processors this process may use."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdigit() and int(asked) > 0 else joblib.cpu_count()
+from aria_dvc.cores import default_threads
 
 
 class Workers:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from aria_dvc.arena.sessions import Session
+from aria_dvc.arena.side_by_side import play_side_by_side
 from aria_dvc.credit.chain import credit_table, labelled
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
@@ -47,13 +48,13 @@ class OnlineGames:
         online = self.params.online
         params = self.served(adapter) if online.servers else self.params
         counts = dealt(online.games, online.repeats, len(self._games))
+        sessions = [
+            (self._session(game, count, adapter, seed), f"play {game}, iteration {iteration + 1}")
+            for game, count in zip(self._games, counts, strict=True)
+            if count
+        ]
         with shared_models():
-            episodes = [
-                episode
-                for game, count in zip(self._games, counts, strict=True)
-                if count
-                for episode in self._session(game, count, adapter, seed).play(params)
-            ]
+            episodes = [one for found in play_side_by_side(params, sessions) for one in found]
         tell_decisions(episodes, params.prepare.decisions)
         return episodes
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import errno
 import inspect
-import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.memory import is_out_of_memory
 from aria_dvc.models.quiet import quiet_libraries
 from aria_dvc.params import Params, load_params
+from aria_dvc.progress import log_to_stderr
 from aria_dvc.suggestions import did_you_mean
 
 Main = Callable[..., None]
@@ -34,8 +34,7 @@ def run_stage(main: Main, *items: str) -> None:
     disk and a lack of memory end in one line on standard error and exit status 1.
     """
     quiet_libraries()
-    logging.basicConfig(format="%(message)s", handlers=[_Stderr()])
-    logging.getLogger("aria_dvc").setLevel(logging.INFO)
+    log_to_stderr()
     arguments = _arguments(main, items)
     try:
         _assert_own_code()
@@ -73,17 +72,6 @@ def _check(item: str, value: str, known: Sequence[str]) -> None:
         raise AriaError(
             f"params.yaml has no {item.replace('_', ' ')} {value}{did_you_mean(value, known)}"
         )
-
-
-class _Stderr(logging.StreamHandler):
-    """Writes to what sys.stderr is at the time: while a bar is shown, that is above the bar."""
-
-    @property
-    def stream(self) -> Any:
-        return sys.stderr
-
-    @stream.setter
-    def stream(self, _: Any) -> None: ...
 
 
 def _fail(message: str) -> None:

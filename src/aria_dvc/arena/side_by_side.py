@@ -1,0 +1,105 @@
+"""Series of games side by side: where models play on the CPU, each process has cores of its own.
+
+A forward pass of a small model is hundreds of short operations, which hardly gain from a second
+thread; a second process does as much as the first. The processes only fill the journals, from
+which the episodes are then read, so that a run that was cut short goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from aria_dvc.arena.sessions import Session
+from aria_dvc.cores import default_threads
+from aria_dvc.errors import AriaError
+from aria_dvc.models.quiet import quiet_libraries
+from aria_dvc.progress import log_to_stderr
+from aria_dvc.records.episodes import Episode
+
+if TYPE_CHECKING:
+    from aria_dvc.params import Params
+
+Titled = tuple[Session, str]  # a session, and what its progress is called
+MOST = 4
+LOOK_S = 1.0  # how often a process looks whether the one that started it is still there
+
+
+def play_side_by_side(params: Params, sessions: Sequence[Titled]) -> list[list[Episode]]:
+    """The episodes of every session, in order.
+
+    With fewer sessions than processes, each session is dealt to several processes.
+
+    Raises:
+        AriaError: a player is unknown or cannot be reached, or a process died.
+    """
+    workers = processes(params, [session for session, _ in sessions])
+    parts_each = -(-workers // max(1, len(sessions)))
+    parts = [[(part, title) for part in one.dealt(parts_each)] for one, title in sessions]
+    if workers > 1:
+        missing = [one for found in parts for one in found if not one[0].is_finished(params)]
+        if len(missing) > 1:
+            _play_apart(params, missing, min(workers, len(missing)))
+    return [_merged([part.play(params, title) for part, title in found]) for found in parts]
+
+
+def processes(params: Params, sessions: Sequence[Session]) -> int:
+    """How many processes play; 1 where no model plays in process, and by default on a GPU."""
+    if not any(session.plays_in_process for session in sessions):
+        return 1
+    if params.pace.processes != "auto":
+        return params.pace.processes
+    import torch
+
+    return 1 if torch.cuda.is_available() else min(MOST, default_threads())
+
+
+def _merged(parts: Sequence[Sequence[Episode]]) -> list[Episode]:
+    """The episodes of a session that was dealt, in the order of their ids."""
+    return sorted((one for part in parts for one in part), key=lambda one: one.episode_id)
+
+
+def _play_apart(params: Params, sessions: Sequence[Titled], workers: int) -> None:
+    """Fill the journals of `sessions`, each in one of `workers` processes, which share the cache's
+    memory and the cores."""
+    pace = params.pace.model_copy(update={"cache_gib": params.pace.cache_gib / workers})
+    shared = params.model_copy(update={"pace": pace})
+    threads = max(1, default_threads() // workers)
+    try:
+        with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=threads):
+            joblib.Parallel(batch_size=1, pre_dispatch="all")(
+                joblib.delayed(_play)(shared, session, title, os.getpid())
+                for session, title in sessions
+            )
+    except TerminatedWorkerError:
+        raise AriaError(
+            "a process that played games was ended, most likely for lack of memory: set "
+            "pace.processes: 1 in params.yaml, or lower pace.in_flight; run again to go on"
+        ) from None
+
+
+def _play(params: Params, session: Session, title: str, parent: int) -> None:
+    _watch(parent)
+    quiet_libraries()
+    log_to_stderr(bars=False)
+    session.play(params, title)
+
+
+@cache
+def _watch(parent: int) -> None:
+    """Start `_end_with` once a process."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """Without this a killed run would leave processes that write what its restart writes too."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    os._exit(1)
