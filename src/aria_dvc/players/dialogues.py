@@ -11,7 +11,7 @@ from aria_dvc.games.guessing import GuessingMatch
 from aria_dvc.games.registry import get_game, grid_of
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, SelfPlaying
 
-ADVERSARIAL = ("varied", "varied", "hard", "best_response")
+ADVERSARIAL = ("varied", "varied", "varied", "best_response")
 """None that judges in the shipped evaluation, so that its opponents are strangers."""
 AGENTS = ("steady",)
 """A model learns one tree of questions from the fewest dialogues; further habits cost success."""

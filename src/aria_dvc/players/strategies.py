@@ -102,6 +102,9 @@ VARIED = "varied"
 class Varied:
     """One of a family from soft to tough: another one in every episode, to train against.
 
+    Its middle is a reasonable partner, who takes a little less than half. A family of tough ones
+    teaches never to accept: nothing that they offer is worth it.
+
     start: the first demand, and `step` what it gives way every turn, down to `floor`.
     threshold: the share that it accepts at any time; in the last round `last` is enough.
     """
@@ -115,11 +118,11 @@ class Varied:
     @classmethod
     def drawn(cls, rng: random.Random) -> Varied:
         """Independent of each other but for their order: floor <= start, last <= threshold."""
-        start, threshold = rng.uniform(0.5, 0.95), rng.uniform(0.3, 0.75)
+        start, threshold = rng.uniform(0.4, 0.9), rng.uniform(0.25, 0.6)
         return cls(
             start=start,
             step=rng.choice((0.005, 0.02, 0.05, 0.08, 0.125)),
-            floor=rng.uniform(0.3, start),
+            floor=rng.uniform(0.25, min(start, 0.65)),
             threshold=threshold,
             last=rng.uniform(0.05, threshold),
         )
