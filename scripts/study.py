@@ -18,14 +18,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import dvc.api
 import pandas as pd
 from ruamel.yaml import YAML
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.pipeline import paths
-from aria_dvc.report.study import compared
+from aria_dvc.pipeline.report import with_winnable
+from aria_dvc.report.study import compared, learning
 
 CACHE = "ARIA_CACHE"  # experiments run in folders of their own and share this one's cache
 
@@ -72,25 +75,42 @@ def run(study: Study) -> None:
 
 
 def results(study: Study, out: Path) -> None:
-    """Write games.csv (one row an evaluation game) and results.json."""
-    games = pd.concat(
-        [
-            _evaluation(study.experiment(seed), variant, category).assign(seed=seed)
-            for seed in study.seeds
-            for category in study.categories
-            for variant in study.variants
-        ]
-    )
+    """Write games.csv (one row an evaluation game), curves.csv (one an iteration, log and role of
+    what was trained online) and results.json."""
+    places = [
+        (study.experiment(seed), seed, variant, category)
+        for seed in study.seeds
+        for category in study.categories
+        for variant in study.variants
+    ]
+    games = with_winnable(pd.concat([_evaluation(*place) for place in places]))
     write_csv(out / "games.csv", games)
-    command = f"python scripts/study.py run configs/study/{study.name}.yaml"
-    write_json(out / "results.json", {"command": command, **compared(games, study.reference)})
+    found: dict[str, Any] = {
+        "command": f"python scripts/study.py run configs/study/{study.name}.yaml",
+        **compared(games, study.reference),
+    }
+    trained = [place for place in places if place[2] in _online_variants(place[0])]
+    if trained:
+        curves = pd.concat([_curve(*place) for place in trained])
+        write_csv(out / "curves.csv", curves)
+        found["learning"] = learning(curves, study.reference)
+    write_json(out / "results.json", found)
 
 
-def _evaluation(experiment: str, variant: str, category: str) -> pd.DataFrame:
-    import dvc.api
+def _evaluation(experiment: str, seed: int, variant: str, category: str) -> pd.DataFrame:
+    raw = dvc.api.read(str(paths.evaluation(variant, category)), rev=experiment, mode="rb")
+    return pd.read_parquet(io.BytesIO(raw)).assign(seed=seed)
 
-    path = str(paths.evaluation(variant, category))
-    return pd.read_parquet(io.BytesIO(dvc.api.read(path, rev=experiment, mode="rb")))
+
+def _curve(experiment: str, seed: int, variant: str, category: str) -> pd.DataFrame:
+    path = paths.online(variant, category) / "online.csv"
+    text = dvc.api.read(str(path), rev=experiment)
+    return pd.read_csv(io.StringIO(text)).assign(seed=seed, variant=variant)
+
+
+def _online_variants(experiment: str) -> list[str]:
+    found: list[str] = dvc.api.params_show("params.yaml", rev=experiment)["online"]["variants"]
+    return found
 
 
 def _dvc(*arguments: str) -> str:

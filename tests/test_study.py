@@ -12,7 +12,7 @@ from scripts.study import load_study
 from aria_dvc.errors import AriaError
 from aria_dvc.params import load_params
 from aria_dvc.report.intervals import holm
-from aria_dvc.report.study import compared
+from aria_dvc.report.study import compared, learning
 
 
 @pytest.mark.parametrize("name", ["cpu", "paper"])
@@ -44,7 +44,7 @@ def outcomes(variant, seed, won):
         {
             "seed": seed, "game": "bargaining", "role": "alice", "opponent": "scripted:fair",
             "episode": [f"e{i}" for i in range(len(won))], "variant": variant, "won": won,
-            "no_deal": False, "failure_kind": "",
+            "no_deal": False, "failure_kind": "", "winnable": True,
         }
     )  # fmt: skip
 
@@ -128,3 +128,34 @@ def test_trainings_that_differ_are_not_pooled_as_games():
     assert gain["mean"] == pytest.approx(10 / 576)
     assert (gain["low"], gain["high"]) == pytest.approx((10 / 576 - half, 10 / 576 + half))
     assert gain["low"] < 0 < gain["high"]
+
+
+def test_winnable_games_are_compared_apart():
+    won = {"vanilla": [False, False, True, False], "aria": [True, False, True, False]}
+    tables = [outcomes(variant, seed, games) for variant, games in won.items() for seed in (0, 1)]
+    games = pd.concat(tables)
+    games["winnable"] = games["episode"].isin(["e0", "e2"])
+    found = compared(games, "vanilla")["winnable"]["bargaining"]
+    assert found["win_rate"]["aria"]["rate"] == 1.0
+    assert found["aria_minus_vanilla"]["mean"] == 0.5
+
+
+def test_the_area_under_a_learning_curve_is_the_win_rate_of_all_training_games():
+    def curve(variant, seed, rates):
+        return pd.DataFrame(
+            {
+                "variant": variant, "seed": seed, "log": "bargaining", "role": ["alice", "bob"] * 2,
+                "iteration": [0, 0, 1, 1], "episodes": [10, 30, 20, 20], "win_rate": rates,
+            }
+        )  # fmt: skip
+
+    plain = [curve("discounted", seed, [0.1, 0.1, 0.1, 0.1]) for seed in range(5)]
+    better = [curve("aria", seed, [0.1, 0.5, 0.1, 0.1 + seed / 10]) for seed in range(5)]
+    found = learning(pd.concat([*plain, *better]), "discounted")
+    areas = [(1 + 15 + 2 + 2 + 2 * seed) / 80 for seed in range(5)]
+    assert found["all"] == found["bargaining"]
+    assert found["all"]["area"] == pytest.approx({"discounted": 0.1, "aria": np.mean(areas)})
+    gain = found["all"]["aria_minus_discounted"]
+    assert gain["mean"] == pytest.approx(np.mean(areas) - 0.1)
+    assert 0 < gain["low"] < gain["mean"] < gain["high"]
+    assert gain["p_holm"] == gain["p"]

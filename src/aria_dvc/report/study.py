@@ -23,22 +23,58 @@ FEWEST_SEEDS = 5
 
 
 def compared(games: pd.DataFrame, reference: str) -> dict[str, Any]:
-    """Per game and role, and over all games: see `_compared`.
+    """Per game and role, over all games, and by game on the winnable ones: see `_compared`.
 
-    The comparisons of all games and roles are one table, those over all games another: `p_holm`
-    is p adjusted for the table's comparisons.
+    The comparisons of all games and roles are one table, those over all games another, those on
+    winnable games a third: `p_holm` is p adjusted for the table's comparisons.
 
     Args:
-        games: rows of evaluation tables (see arena/evaluate.py) with a column `seed`.
+        games: rows of evaluation tables (see arena/evaluate.py) with columns `seed` and `winnable`.
         reference: the variant that every other is compared with, beside vanilla.
     """
     out: dict[str, Any] = {"seeds": sorted(games["seed"].unique().tolist()), "games": {}}
     for (game, role), rows in games.groupby(["game", "role"], sort=True):
         out["games"].setdefault(game, {})[role] = _compared(rows, reference)
     out["all"] = _compared(games, reference)
+    out["winnable"] = {
+        str(game): _compared(rows, reference)
+        for game, rows in games[games["winnable"]].groupby("game", sort=True)
+    }
     _adjust([numbers for roles in out["games"].values() for numbers in roles.values()])
     _adjust([out["all"]])
+    _adjust(list(out["winnable"].values()))
     return out
+
+
+def learning(curves: pd.DataFrame, reference: str) -> dict[str, Any]:
+    """How well each variant did while it learned: the area under its learning curve.
+
+    The area is the mean win rate of all its training games of a seed, so that a credit can win by
+    learning faster. Every variant played as many games.
+
+    Args:
+        curves: rows of online.csv (see learning/course.py) with columns `seed` and `variant`.
+
+    Returns:
+        log, and "all" -> variant -> area, the mean over seeds; and `<variant>_minus_<reference>`
+        as in `compared`, p adjusted over all of them but those of "all", which are a table.
+    """
+    tables = {str(log): _areas(rows, reference) for log, rows in curves.groupby("log", sort=True)}
+    everything = _areas(curves, reference)
+    _adjust(list(tables.values()))
+    _adjust([everything])
+    return {**tables, "all": everything}
+
+
+def _areas(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
+    won = (rows["win_rate"] * rows["episodes"]).groupby([rows["seed"], rows["variant"]]).sum()
+    played = rows["episodes"].groupby([rows["seed"], rows["variant"]]).sum()
+    areas = (won / played).unstack("variant")
+    result: dict[str, Any] = {"area": areas.mean().to_dict()}
+    for name in areas.columns:
+        if name != reference:
+            result[f"{name}_minus_{reference}"] = _difference(areas[name] - areas[reference])
+    return result
 
 
 def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
@@ -67,7 +103,7 @@ def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
 def _difference(pairs: pd.Series) -> dict[str, Any]:
     """Mean difference of won games, its t interval over seeds, and whether these are too few.
 
-    pairs: one value a game, indexed by PAIR; games that only one of the two played are null.
+    pairs: values with `seed` in the index; games that only one of the two played are null.
     """
     seeds = pairs.dropna().groupby("seed").mean().to_numpy()
     return {**mean_interval(seeds), "few_seeds": len(seeds) < FEWEST_SEEDS}
