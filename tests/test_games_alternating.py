@@ -256,7 +256,7 @@ def test_prompts_tell_what_a_player_may_know():
     assert "8,000" not in match.system_prompt("bob")
     assert "30" not in match.system_prompt("bob")
     open_match = NEGOTIATION.start(CONFIG_N)
-    assert "Worth $12,000 to you, $8,000 to Alice." in open_match.system_prompt("bob")
+    assert "Worth $12,000 to you, $8,000 to Alice: even at $10,000." in open_match.system_prompt("bob")
 
 
 @pytest.mark.parametrize("rule", REWARD_RULES)

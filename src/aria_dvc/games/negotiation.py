@@ -100,9 +100,17 @@ class NegotiationMatch(AlternatingMatch):
         money = [number_text(value * self.scale) for value in self.values]
         own, rival = money if role == "alice" else money[::-1]
         text = f"Worth ${own} to you"
-        if self.config["complete_information"]:
-            text += f", ${rival} to {other(role).capitalize()}"
-        return text + "."
+        if not self.config["complete_information"]:
+            return text + "."
+        return f"{text}, ${rival} to {other(role).capitalize()}: {self._told_surplus}."
+
+    @property
+    def _told_surplus(self) -> str:
+        """The price at which both gain alike, which a small model can not work out for itself."""
+        seller, buyer = self.values
+        if buyer <= seller:
+            return "no price suits both"
+        return f"even at ${number_text((seller + buyer) / 2 * self.scale)}"
 
 
 class Negotiation(Game):
@@ -112,12 +120,14 @@ class Negotiation(Game):
     environment = None
 
     def grids(self) -> Mapping[str, Sequence[Config]]:
-        """`glee48` (the default); `glee_full` also varies horizon, information and messages."""
+        """`glee48` (the default); `glee_full` also varies horizon, information and messages;
+        `surplus` is what of `glee48` a trade can help both in, 18 of its configurations."""
         small = [
             complete(self.name, {"seller_value": s, "buyer_value": b, "scale": m}, RANGES)
             for s, b, m in product(FACTORS, FACTORS, SCALES)
         ]
-        return glee_grids(small, (1, 10, 20, 30))
+        surplus = [config for config in small if config["buyer_value"] > config["seller_value"]]
+        return {**glee_grids(small, (1, 10, 20, 30)), "surplus": surplus}
 
     def winnable(self, config: Config, role: str) -> bool:
         """With a surplus only: without one, a price that wins is a loss for the other."""
