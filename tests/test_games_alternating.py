@@ -256,7 +256,10 @@ def test_prompts_tell_what_a_player_may_know():
     assert "8,000" not in match.system_prompt("bob")
     assert "30" not in match.system_prompt("bob")
     open_match = NEGOTIATION.start(CONFIG_N)
-    assert "Worth $12,000 to you, $8,000 to Alice: even at $10,000." in open_match.system_prompt("bob")
+    assert "$8,000 to Alice: you gain more below $10,000." in open_match.system_prompt("bob")
+    assert "$12,000 to Bob: you gain more above $10,000." in open_match.system_prompt("alice")
+    useless = NEGOTIATION.start({**CONFIG_N, "buyer_value": 0.8})
+    assert "$8,000 to Bob: no price suits both." in useless.system_prompt("alice")
 
 
 @pytest.mark.parametrize("rule", REWARD_RULES)

@@ -124,8 +124,8 @@ class LogSource(Block):
     episodes: int = Field(0, ge=0, description="games to play (paper: 1000)")
     grid: str = Field(
         "default",
-        description="configurations: default; glee48, glee_full (bargaining, negotiation); "
-        "small16, small32 (guessing games)",
+        description="configurations: default; glee48, glee_full (bargaining, negotiation); surplus "
+        "(negotiation); small16, small32 (guessing games)",
     )
     repeats: int = Field(
         1, ge=1, description="games in a row that share a configuration: a group, for baselines"

@@ -102,15 +102,15 @@ class NegotiationMatch(AlternatingMatch):
         text = f"Worth ${own} to you"
         if not self.config["complete_information"]:
             return text + "."
-        return f"{text}, ${rival} to {other(role).capitalize()}: {self._told_surplus}."
+        return f"{text}, ${rival} to {other(role).capitalize()}: {self._lead(role)}."
 
-    @property
-    def _told_surplus(self) -> str:
-        """The price at which both gain alike, which a small model can not work out for itself."""
+    def _lead(self, role: str) -> str:
+        """From which price on `role` gains more, which a small model can not work out itself."""
         seller, buyer = self.values
         if buyer <= seller:
             return "no price suits both"
-        return f"even at ${number_text((seller + buyer) / 2 * self.scale)}"
+        side = "above" if role == "alice" else "below"
+        return f"you gain more {side} ${number_text((seller + buyer) / 2 * self.scale)}"
 
 
 class Negotiation(Game):
