@@ -15,6 +15,7 @@ def main(params: Params, variant: str, category: str) -> None:
         return
     from aria_dvc.learning.online import train_online
 
+    params = params.model_copy(update={"online": params.online.course_of(category)})
     games = OnlineGames(params, category)
     with progress_bar(f"online {variant}, {category}") as progress:
         train_online(

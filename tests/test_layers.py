@@ -17,7 +17,17 @@ SOURCE = Path(__file__).parent.parent / "src" / "aria_dvc"
 # From the bottom. What stands in one row does not import its neighbours in the row either.
 LAYERS = (
     {"errors"},
-    {"files", "memory", "cache", "seeds", "suggestions", "chat", "fingerprints", "packaged", "cores"},
+    {
+        "files",
+        "memory",
+        "cache",
+        "seeds",
+        "suggestions",
+        "chat",
+        "fingerprints",
+        "packaged",
+        "cores",
+    },
     {"progress", "records.names"},
     {"player_specs", "settings"},
     {"player_checks"},

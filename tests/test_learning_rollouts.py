@@ -28,7 +28,7 @@ from aria_dvc.pipeline.online import OnlineGames, dealt
 from aria_dvc.players.base import Request
 from aria_dvc.players.dealt import DealtPlayer
 from aria_dvc.players.registry import PlayerContext
-from aria_dvc.settings import Endpoint, LogSource
+from aria_dvc.settings import Endpoint, LogSource, OnlineCourse
 
 PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
 
@@ -305,3 +305,11 @@ def test_only_a_category_with_playable_games_goes_online(monkeypatch, tmp_path):
     assert read_json(paths.online("aria", "single_agent") / "metrics.json") == {
         "not_trained": "no log of the category is of a game that can be played"
     }
+
+
+def test_a_category_has_its_own_numbers():
+    course = {"single_agent": OnlineCourse(games=8, updates=2)}
+    online = PARAMS.online.model_copy(update={"by_category": course})
+    own, other = online.course_of("single_agent"), online.course_of("adversarial")
+    assert (own.games, own.updates, own.iterations) == (8, 2, online.iterations)
+    assert other == online.model_copy(update={"by_category": {}})

@@ -124,6 +124,11 @@ def set_at(raw, path, value):
         (BOB, "endpoint:x", "bob: no endpoint x under endpoints"),
         ("rewards.bargaining", "margn", "rewards.bargaining: unknown rule margn (did you mean ma"),
         ("rewards.bargainin", "win", "rewards: unknown game bargainin (did you mean bargaining?)"),
+        (
+            "online.by_category.single_agnt",
+            {"games": 8},
+            "online.by_category: unknown category single_agnt (did you mean single_agent?)",
+        ),
         ("rewards.guess_my_city", "win", "rewards.guess_my_city: success is 1 and failure 0"),
         ("rewards", {"bargaining": "win"}, "rewards.negotiation: say how the end of this game"),
         ("logs.bargaining.category", "single_agent", "bargaining is a game of adversarial"),

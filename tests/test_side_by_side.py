@@ -58,10 +58,11 @@ def test_one_session_is_dealt_to_two_processes_by_whole_groups(model, tmp_path, 
     (episodes,), journals = played(tmp_path, monkeypatch, [session(model)], 2)
     assert [e.episode_id for e in episodes] == [f"bargaining-{i:05d}" for i in range(7)]
     assert journals == 2
-    groups = [
-        {e.record.group_id for e in part.play(paced(1))} for part in session(model).dealt(2)
+    groups = [{e.record.group_id for e in part.play(paced(1))} for part in session(model).dealt(2)]
+    assert groups == [
+        {"bargaining-00000", "bargaining-00002"},
+        {"bargaining-00001", "bargaining-00003"},
     ]
-    assert groups == [{"bargaining-00000", "bargaining-00002"}, {"bargaining-00001", "bargaining-00003"}]
 
 
 def test_what_was_played_is_not_played_again(model, tmp_path, monkeypatch):

@@ -283,6 +283,9 @@ class Params(Block):
                     f"online.variants: {name} has no lora: online training reloads an adapter, not "
                     "a whole model; describe one, or take it off the list"
                 )
+        known = {*PLAYABLE.values(), *(log.category for log in self.logs.values())}
+        for name in online.by_category.keys() - known:
+            yield f"online.by_category: unknown category {name}{did_you_mean(name, known)}"
         for name in [game for c in self.categories for game in self.games_of(c)]:
             log = self.logs[name]
             if online.variants and log.is_played and "policy" not in specs_of(log.players):

@@ -372,6 +372,16 @@ class PolicyParams(Block):
     lora: Lora | None = Field(description="null trains all weights")
 
 
+class OnlineCourse(Block):
+    """What one category has otherwise in online training; what is left out is as for all."""
+
+    iterations: int | None = Field(None, ge=1)
+    games: int | None = Field(None, ge=1)
+    repeats: int | None = Field(None, ge=1)
+    updates: int | None = Field(None, ge=1)
+    batch_size: int | None = Field(None, ge=1)
+
+
 class OnlineParams(Block):
     variants: list[str] = Field(
         description="variants that go on with play, score, update after `policy`; none = no "
@@ -384,6 +394,10 @@ class OnlineParams(Block):
     )
     updates: int = Field(ge=1, description="policy updates per iteration (paper: 10)")
     batch_size: int = Field(ge=1, description="episodes per update (paper: 64)")
+    by_category: dict[str, OnlineCourse] = Field(
+        default_factory=dict,
+        description="own iterations, games, repeats, updates or batch_size of a category by name",
+    )
     learning_rate: float = Field(gt=0, description="step size (paper: 3e-6)")
     credit: Literal["games", "reward_model"] = Field(
         description="games = the variant's own credit, computed anew on the fresh games; "
@@ -405,6 +419,11 @@ class OnlineParams(Block):
         description="in_process, or the URL of `aria serve-reward-model` on another machine, "
         "whose business the refresh then is",
     )
+
+    def course_of(self, category: str) -> OnlineParams:
+        """These settings as they are for one category."""
+        own = self.by_category.get(category, OnlineCourse()).model_dump(exclude_none=True)
+        return self.model_copy(update={**own, "by_category": {}})
 
     @property
     def servers(self) -> list[str]:

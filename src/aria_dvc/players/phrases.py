@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from aria_dvc.packaged import read_yaml
 
 
-
 def _drawn_from(lines: Sequence[str | dict[str, str]]) -> tuple[str, ...]:
     """The lines, one with a number (`text: 6`) so many times; the file is read as text."""
     weighted = [line if isinstance(line, dict) else {line: "1"} for line in lines]
-    return tuple(text for line in weighted for text, times in line.items() for _ in range(int(times)))
+    return tuple(
+        text for line in weighted for text, times in line.items() for _ in range(int(times))
+    )
 
 
 _PHRASES = {
