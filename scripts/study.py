@@ -6,6 +6,7 @@
 `run` is `dvc exp run --temp --name cpu-seed-0 -S seed=0 -S ...` for every seed, with the file's
 settings; `dvc exp show` lists the experiments, `dvc exp apply` brings one back. A seed that has
 its experiment is not run again; one that was killed goes on from its journals and checkpoints.
+What no variant can change (opponents, rewards) a study compares by `arms`: one experiment each.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from ruamel.yaml import YAML
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
+from aria_dvc.params import VANILLA
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.report import with_winnable
 from aria_dvc.report.study import compared, learning
@@ -34,8 +36,28 @@ CACHE = "ARIA_CACHE"  # experiments run in folders of their own and share this o
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where the results of one policy are; `arm` is "" in a study without arms."""
+
+    experiment: str
+    arm: str
+    seed: int
+    variant: str
+    category: str
+
+    @property
+    def label(self) -> str:
+        """What the policy is called in the tables."""
+        return self.arm if self.arm and self.variant != VANILLA else self.variant
+
+
+@dataclass(frozen=True)
 class Study:
-    """settings: as `dvc exp run -S` takes them. reference: the variant compared with."""
+    """settings: as `dvc exp run -S` takes them. reference: the variant, or the arm, compared with.
+
+    arms: further settings by arm, each an experiment of its own. Then one variant beside vanilla
+    is trained, which the tables call by its arm; vanilla is that of the arm `reference`.
+    """
 
     name: str
     seeds: Sequence[int]
@@ -43,9 +65,30 @@ class Study:
     categories: Sequence[str]
     variants: Sequence[str]
     settings: Sequence[str]
+    arms: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def experiment(self, seed: int) -> str:
-        return f"{self.name}-seed-{seed}"
+    def experiments(self) -> dict[str, list[str]]:
+        """Name -> settings of every experiment, seed by seed."""
+        return {
+            _experiment(self.name, arm, seed): [f"seed={seed}", *self.settings, *more]
+            for seed in self.seeds
+            for arm, more in (self.arms or {"": []}).items()
+        }
+
+    def places(self) -> list[Place]:
+        """Every policy of the study."""
+        return [
+            Place(_experiment(self.name, arm, seed), arm, seed, variant, category)
+            for seed in self.seeds
+            for arm in self.arms or [""]
+            for category in self.categories
+            for variant in self.variants
+            if variant != VANILLA or arm in ("", self.reference)
+        ]
+
+
+def _experiment(study: str, arm: str, seed: int) -> str:
+    return "-".join([study, *([arm] if arm else []), "seed", str(seed)])
 
 
 def load_study(config: Path) -> Study:
@@ -66,46 +109,41 @@ def run(study: Study) -> None:
     """Run the experiments that there are not yet."""
     done = _dvc("exp", "list", "--name-only").split()
     environment = {CACHE: os.environ.get(CACHE, str(Path(".aria_cache").resolve()))}
-    for seed in study.seeds:
-        if study.experiment(seed) not in done:
-            settings = [part for text in study.settings for part in ("-S", text)]
-            name = study.experiment(seed)
-            command = ["exp", "run", "--temp", "--name", name, "-S", f"seed={seed}", *settings]
-            subprocess.run(["dvc", *command], check=True, env={**os.environ, **environment})
+    for name, settings in study.experiments().items():
+        if name not in done:
+            options = [part for text in settings for part in ("-S", text)]
+            command = ["dvc", "exp", "run", "--temp", "--name", name, *options]
+            subprocess.run(command, check=True, env={**os.environ, **environment})
 
 
 def results(study: Study, out: Path) -> None:
     """Write games.csv (one row an evaluation game), curves.csv (one an iteration, log and role of
     what was trained online) and results.json."""
-    places = [
-        (study.experiment(seed), seed, variant, category)
-        for seed in study.seeds
-        for category in study.categories
-        for variant in study.variants
-    ]
-    games = with_winnable(pd.concat([_evaluation(*place) for place in places]))
+    places = study.places()
+    games = with_winnable(pd.concat([_evaluation(place) for place in places]))
     write_csv(out / "games.csv", games)
     found: dict[str, Any] = {
         "command": f"python scripts/study.py run configs/study/{study.name}.yaml",
         **compared(games, study.reference),
     }
-    trained = [place for place in places if place[2] in _online_variants(place[0])]
+    trained = [place for place in places if place.variant in _online_variants(place.experiment)]
     if trained:
-        curves = pd.concat([_curve(*place) for place in trained])
+        curves = pd.concat([_curve(place) for place in trained])
         write_csv(out / "curves.csv", curves)
         found["learning"] = learning(curves, study.reference)
     write_json(out / "results.json", found)
 
 
-def _evaluation(experiment: str, seed: int, variant: str, category: str) -> pd.DataFrame:
-    raw = dvc.api.read(str(paths.evaluation(variant, category)), rev=experiment, mode="rb")
-    return pd.read_parquet(io.BytesIO(raw)).assign(seed=seed)
+def _evaluation(place: Place) -> pd.DataFrame:
+    path = str(paths.evaluation(place.variant, place.category))
+    raw = dvc.api.read(path, rev=place.experiment, mode="rb")
+    return pd.read_parquet(io.BytesIO(raw)).assign(seed=place.seed, variant=place.label)
 
 
-def _curve(experiment: str, seed: int, variant: str, category: str) -> pd.DataFrame:
-    path = paths.online(variant, category) / "online.csv"
-    text = dvc.api.read(str(path), rev=experiment)
-    return pd.read_csv(io.StringIO(text)).assign(seed=seed, variant=variant)
+def _curve(place: Place) -> pd.DataFrame:
+    path = paths.online(place.variant, place.category) / "online.csv"
+    text = dvc.api.read(str(path), rev=place.experiment)
+    return pd.read_csv(io.StringIO(text)).assign(seed=place.seed, variant=place.label)
 
 
 def _online_variants(experiment: str) -> list[str]:

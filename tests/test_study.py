@@ -15,20 +15,45 @@ from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared, learning
 
 
-@pytest.mark.parametrize("name", ["cpu", "paper"])
+@pytest.mark.parametrize("name", ["cpu", "paper", "ablation"])
 def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
     study = load_study(Path(f"configs/study/{name}.yaml"))
-    shutil.copy("params.yaml", tmp_path)
-    apply_overrides(tmp_path / "params.yaml", [*study.settings, f"seed={study.seeds[-1]}"])
-    params = load_params(tmp_path / "params.yaml")
-    assert set(study.variants) <= set(params.variants)
-    assert study.reference in study.variants
-    assert params.categories == study.categories
-    assert list(params.logs) == ["bargaining", "negotiation"]
-    assert params.evaluate.games["negotiation"].episodes % 24 == 0
-    assert params.evaluate.games["bargaining"].facing("bob") == [
-        "scripted:fair",
-        "scripted:conceding",
+    last = list(study.experiments().values())[-max(1, len(study.arms)) :]
+    assert all(f"seed={study.seeds[-1]}" in settings for settings in last)
+    for settings in last:
+        shutil.copy("params.yaml", tmp_path)
+        apply_overrides(tmp_path / "params.yaml", settings)
+        params = load_params(tmp_path / "params.yaml")
+        assert set(study.variants) <= set(params.variants)
+        assert study.reference in (study.arms or study.variants)
+        assert params.categories == study.categories
+        assert set(params.logs) <= {"bargaining", "negotiation"}
+        for game in params.logs:
+            assert params.evaluate.games[game].episodes % 24 == 0
+            assert params.evaluate.games[game].facing("bob") == [
+                "scripted:fair",
+                "scripted:conceding",
+            ]
+
+
+def test_an_arm_is_an_experiment_and_the_name_of_what_it_trains(tmp_path):
+    config = tmp_path / "small.yaml"
+    config.write_text(
+        "{seeds: [0, 1], reference: full, categories: [adversarial], settings: [a=1],"
+        " variants: [vanilla, discounted], arms: {full: [], placebo: [b=2]}}"
+    )
+    study = load_study(config)
+    assert study.experiments() == {
+        "small-full-seed-0": ["seed=0", "a=1"],
+        "small-placebo-seed-0": ["seed=0", "a=1", "b=2"],
+        "small-full-seed-1": ["seed=1", "a=1"],
+        "small-placebo-seed-1": ["seed=1", "a=1", "b=2"],
+    }
+    labels = [(place.experiment, place.label) for place in study.places() if place.seed == 0]
+    assert labels == [
+        ("small-full-seed-0", "vanilla"),
+        ("small-full-seed-0", "full"),
+        ("small-placebo-seed-0", "placebo"),
     ]
 
 
