@@ -48,6 +48,15 @@ def test_rows_count_what_the_policy_played():
     assert (unnamed["log"], unnamed["role"], unnamed["episodes"]) == ("negotiation", "alice", 1)
 
 
+def test_games_with_itself_count_only_where_there_are_no_others():
+    alone = [game((0.6, 0.4), players=("policy", "policy")) for _ in range(3)]
+    alice, bob = role_rows(alone)
+    assert (alice["episodes"], alice["win_rate"], bob["win_rate"]) == (3, 1.0, 0.0)
+    alice, bob = role_rows([*alone, game((0.4, 0.6))])
+    assert (alice["episodes"], alice["win_rate"]) == (1, 0.0)
+    assert bob["episodes"] == 3
+
+
 @pytest.mark.parametrize(("reward", "solved"), [(1.0, 1.0), (0.9, 0.0)])
 def test_a_game_without_utilities_is_won_by_success(reward, solved):
     said = [Utterance("agent", "Is it a cat?"), Utterance("oracle", "Yes.")]

@@ -25,15 +25,21 @@ COLUMNS = ("iteration", "games", "log", "role", "episodes", *OUTCOMES)  # the fi
 def role_rows(episodes: Sequence[Episode]) -> Rows:
     """How the policy fared in finished games, by log and role, in that order.
 
+    Only its games against others count, where there are any: who plays with itself wins half of
+    the games at the most, however well it plays.
+
     Returns:
         log, role, episodes, win_rate (see `won`), mean_reward, refused_rate (share of the episodes
         that ended by the role's own refused move), tokens (generated).
     """
     played: dict[tuple[str, str], list[Episode]] = defaultdict(list)
+    by_itself: dict[tuple[str, str], list[Episode]] = defaultdict(list)
     for episode in episodes:
-        for role in _trained(episode):
-            played[episode.game, role].append(episode)
-    return [_row(log, role, played[log, role]) for log, role in sorted(played)]
+        roles = _trained(episode)
+        for role in roles:
+            (played if len(roles) == 1 else by_itself)[episode.game, role].append(episode)
+    found = {**by_itself, **played}
+    return [_row(log, role, found[log, role]) for log, role in sorted(found)]
 
 
 def _trained(episode: Episode) -> list[str]:
