@@ -17,4 +17,4 @@ def test_all_ways_take_the_same_loss_and_a_prefix_tree_fewest_tokens(tmp_path):
     assert turn["computed_tokens"] > padded["computed_tokens"] > 1.5 * packed["computed_tokens"]
     assert turn["loss"] == pytest.approx(packed["loss"], rel=1e-4)
     assert padded["loss"] == pytest.approx(packed["loss"], rel=1e-4)
-    assert report["times_fewer_tokens"] > 2
+    assert report["times_fewer_tokens"] > 1.5

@@ -18,6 +18,8 @@ import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from aria_dvc.arena.sessions import Session
+from aria_dvc.cache import VARIABLE as CACHE_VARIABLE
+from aria_dvc.cache import cache_folder
 from aria_dvc.cores import default_threads
 from aria_dvc.errors import AriaError
 from aria_dvc.models.quiet import quiet_libraries
@@ -75,7 +77,7 @@ def _play_apart(params: Params, sessions: Sequence[Titled], workers: int) -> Non
     try:
         with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=threads):
             joblib.Parallel(batch_size=1, pre_dispatch="all")(
-                joblib.delayed(_play)(shared, session, title, os.getpid())
+                joblib.delayed(_play)(shared, session, title, os.getpid(), str(cache_folder()))
                 for session, title in sessions
             )
     except TerminatedWorkerError:
@@ -85,8 +87,9 @@ def _play_apart(params: Params, sessions: Sequence[Titled], workers: int) -> Non
         ) from None
 
 
-def _play(params: Params, session: Session, title: str, parent: int) -> None:
+def _play(params: Params, session: Session, title: str, parent: int, cache_of_parent: str) -> None:
     _watch(parent)
+    os.environ[CACHE_VARIABLE] = cache_of_parent  # a process is used again as it was
     quiet_libraries()
     log_to_stderr(bars=False)
     session.play(params, title)
