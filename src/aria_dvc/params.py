@@ -69,8 +69,9 @@ class Params(Block):
         min_length=1, description="dialogues by name: games that are played, logs of your own"
     )
     rewards: dict[str, str] = Field(
-        description="final reward by game: win (1, 0.5, 0; the paper's), utility, or margin "
-        "(0.5 + (own - other) / 2, no deal 0.25); a forfeit is 0"
+        description="final reward by game: win (1, draw or no deal 0.5, 0; the paper's), "
+        "strict_win (1 or 0), utility, or margin (0.5 + (own - other) / 2, no deal 0.25); a "
+        "forfeit is 0"
     )
     endpoints: dict[str, Endpoint] = Field(
         description="OpenAI-compatible servers by name, for players and embed.source"
