@@ -26,7 +26,7 @@ make audit SERVICE=osv"""
 
 def command(program: str, service: str, files: Sequence[Path]) -> list[str]:
     listed = [part for file in files for part in ("--requirement", str(file))]
-    fixed = ["--strict", "--disable-pip", "--no-deps", "--progress-spinner", "off"]
+    fixed = ["--strict", "--disable-pip", "--progress-spinner", "off"]
     return [program, *fixed, "--vulnerability-service", service, *listed]
 
 
@@ -35,12 +35,12 @@ def answers(program: str, service: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder, "requirements.txt")
         asked.write_text(f"{VULNERABLE}\n", encoding="utf-8")
-        ask = [*command(program, service, [asked]), "--format", "json"]
+        ask = [*command(program, service, [asked]), "--no-deps", "--format", "json"]
         reply = subprocess.run(ask, capture_output=True, text=True)
     try:
         found = json.loads(reply.stdout)["dependencies"]
     except (json.JSONDecodeError, KeyError, TypeError):
-        sys.stderr.write(reply.stderr)
+        print(*reply.stderr.splitlines()[-1:], file=sys.stderr)
         return False
     return any(each.get("vulns") for each in found)
 
@@ -54,7 +54,8 @@ def main() -> int:
         print(OFFLINE, file=sys.stderr)
         return 2
     files = [ROOT / f"requirements{part}.txt" for part in PINNED]
-    return subprocess.run(command(args.program, args.service, files)).returncode
+    audited = [*command(args.program, args.service, files), "--require-hashes"]
+    return subprocess.run(audited).returncode
 
 
 if __name__ == "__main__":
