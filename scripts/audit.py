@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PINNED = ("", "-cuda", "-build", "-weights", "-tools")
+PINNED = ("", "-torch", "-cuda", "-build", "-weights", "-tools")
 VULNERABLE = "jinja2==2.10"  # CVE-2019-10906 and others
 OFFLINE = f"""\
 error: nothing was audited: the database of known vulnerabilities does not name {VULNERABLE}, which

