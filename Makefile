@@ -14,7 +14,7 @@ HASHES ?= yes
 PIP := $(PY) -m pip
 INSTALL := $(PIP) install --quiet --progress-bar on
 CHECKED := --require-hashes --no-deps --no-build-isolation
-REFUSED := { echo "error: pip installed nothing of a requirements file (its reason is above). A file whose sum is not listed" \
+REFUSED := { echo "error: not installed, for the reason that pip gives above. A file whose sum is not listed" \
 	"may be another build for your platform or one that was tampered with: see CONTRIBUTING.md, 'Requirements'." \
 	"HASHES=no installs the same versions unchecked: make $(or $(MAKECMDGOALS),repro) HASHES=no"; exit 1; }
 versions = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/versions.txt

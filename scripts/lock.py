@@ -5,13 +5,15 @@
     python scripts/lock.py --add FILE.whl    # also accept this file, which you trust; offline
 
 One resolution serves every platform and Python that pyproject.toml admits, and lists the sums of
-all files of a version. Sums added by hand are kept as long as the version is, and named.
+all files of a version. Sums added by hand are kept as long as the version is, and named. At the end
+an install is planned for each of `PLATFORMS` and `PYTHONS`: all that it needs must be listed.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -48,6 +50,14 @@ HEADS = {
 # Tools of `make lock`, `audit`, `sbom` and `workflows`, in an environment of their own.
 """,
 }
+PYTHONS = ("3.11", "3.12", "3.13")
+PLATFORMS = (
+    "x86_64-manylinux_2_28",
+    "aarch64-manylinux_2_28",
+    "aarch64-apple-darwin",
+    "x86_64-pc-windows-msvc",
+)
+FROM_SOURCE = "antlr4-python3-runtime"  # published as source alone
 PARTS = ("requirements.txt", "requirements-torch.txt", "requirements-cuda.txt")
 Pins = dict[str, set[str]]  # "name==version ; marker" -> "sha256:..." of its files
 
@@ -147,6 +157,27 @@ def lock(names: Sequence[str]) -> None:
     }
     for name, group in groups.items():
         write(name, group)
+    for python in PYTHONS:
+        for platform in PLATFORMS:
+            try_out(python, platform)
+
+
+def try_out(python: str, platform: str) -> None:
+    """Plan an install elsewhere, with dependencies, and install nothing.
+
+    Raises:
+        SystemExit: a package has no file there, or one is asked for that is not listed.
+    """
+    listed = [f"--requirement={name}" for name in PARTS]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "uv", "pip", "install", "--no-config", "--dry-run"]
+        command += ["--quiet", "--require-hashes", "--only-binary=:all:", "--target", folder]
+        command += [f"--no-binary={FROM_SOURCE}", f"--python-version={python}", *listed]
+        command += [f"--python-platform={platform}"]
+        system = os.environ | {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # the oldest that torch supports
+        if subprocess.run(command, cwd=ROOT, env=system).returncode:
+            sys.exit(f"error: Python {python} on {platform} cannot install the written files")
+    print(f"Python {python}, {platform}: complete")
 
 
 def pinned_by(file: Path) -> str:
