@@ -115,7 +115,8 @@ def test_databases_that_are_locked_damaged_none_or_full(tmp_path):
     raw = bytearray(file.read_bytes())
     raw[4096:20000] = bytes(20000 - 4096)
     file.write_bytes(bytes(raw))
-    assert f"{file}: the database is damaged" in line_of(asked, file, "select sum(length(x)) from t")
+    all_rows = "select sum(length(x)) from t"
+    assert f"{file}: the database is damaged" in line_of(asked, file, all_rows)
     file.write_text("no database at all, but a text of some length" * 30)
     assert f"{file}: no SQLite database" in line_of(asked, file, "select * from t")
     gone = tmp_path / "none" / "a.db"
@@ -177,7 +178,9 @@ def test_a_full_disk_names_the_file_that_does_not_fit(tmp_path):
     assert "disk full: free some space" in line_of(write_table)
 
 
-def child(script: str, *arguments: object, wrap: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
+def child(
+    script: str, *arguments: object, wrap: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess:
     command = [*wrap, sys.executable, "-c", script, *map(str, arguments)]
     options = {"capture_output": True, "text": True, "check": False, "timeout": 120}
     return subprocess.run(command, env=OWN, **options)
@@ -197,8 +200,7 @@ def test_a_limit_of_file_sizes_ends_the_command_in_one_line(tmp_path):
     done = child(LIMITED, log, out)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        f"error: {out}: larger than files may be here: raise the limit (ulimit -f), or write "
-        "elsewhere"
+        f"error: {out}: larger than files may be here: raise `ulimit -f`, or write elsewhere"
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
 
@@ -282,7 +284,9 @@ def test_the_cause_counts_and_the_unknown_stays_a_bug():
 
 
 def test_nobody_reads_the_output(tmp_path):
-    script = "import sys; from aria_dvc.__main__ import main; sys.exit(main(['completion', 'bash']))"
+    script = (
+        "import sys; from aria_dvc.__main__ import main; sys.exit(main(['completion', 'bash']))"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=OWN
     )

@@ -11,13 +11,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import stages.embed
-import stages.prepare
-import stages.select_k
 from stored_log import NAME, STAGES, entries, params_of, run_to, write_entries
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json, write_parquet
+from aria_dvc.params import Params
 from aria_dvc.pipeline.frames import category_frames
 from aria_dvc.pipeline.paths import LogFiles, files_of
 from aria_dvc.records.schemas import EMBEDDINGS, write_table
@@ -287,6 +285,16 @@ WRONG: dict[str, tuple[str, Change, str, str]] = {
     "info that is a list": ("episodes", at(3, info="[1]"), "learning", "info is no JSON object"),
     "info that closes early": ("episodes", at(3, info="{},{}"), "learning", "no JSON object"),
 }
+
+
+def read_by(reader: str, params: Params) -> None:
+    """What a stage reads, or the stages that learn."""
+    if reader == "learning":
+        category_frames(params, "adversarial", None)
+    else:
+        STAGES[reader].main(params, NAME)
+
+
 REMEDY = {"selected_k": "select_k", "log_vectors": "collect", "embeddings": "embed"}
 REMEDY |= {"turns": "prepare", "episodes": "prepare", "labels": "cluster", "tree": "cluster"}
 REMEDY |= {"rewards": "aggregate"}
@@ -299,10 +307,7 @@ def test_a_wrong_table_is_refused_by_name_row_and_stage(files, tmp_path, name):
     harm(path)
     params = params_of(tmp_path / "log.jsonl")
     with pytest.raises(AriaError) as caught:
-        if reader == "learning":
-            category_frames(params, "adversarial", None)
-        else:
-            STAGES[reader].main(params, NAME)
+        read_by(reader, params)
     message = str(caught.value)
     wrong = files.turns if "turn has no vector" in expected else path
     assert str(path) in message or str(wrong) in message

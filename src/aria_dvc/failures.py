@@ -23,7 +23,10 @@ _AGAIN = "remove it and run again what writes it"
 _OS = {
     errno.ENOSPC: ("disk full", _SPACE),
     errno.EDQUOT: ("disk quota used up", _SPACE),
-    errno.EFBIG: ("larger than files may be here", "raise the limit (ulimit -f), or write elsewhere"),
+    errno.EFBIG: (
+        "larger than files may be here",
+        "raise `ulimit -f`, or write elsewhere",
+    ),
     errno.EROFS: ("read-only file system", "mount it writable, or name another path"),
     errno.EACCES: ("permission denied", _MODE),
     errno.EPERM: ("operation not permitted", _MODE),

@@ -1,4 +1,4 @@
-"""Text of logs as it is shown: nothing in it steers a terminal, or is a formula in a spreadsheet."""
+"""Text of logs as it is shown: it steers no terminal, and is no formula to a spreadsheet."""
 
 from __future__ import annotations
 

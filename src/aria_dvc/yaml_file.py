@@ -1,4 +1,4 @@
-"""YAML files, read as YAML 1.2: `1e-06` is a number there, which DVC writes and 1.1 takes as text."""
+"""YAML files, read as YAML 1.2: DVC writes `1e-06`, which is a number there and text in 1.1."""
 
 from __future__ import annotations
 

@@ -181,8 +181,6 @@ def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
 
 def _losses(run: Run, category: str, folder: Path) -> None:
     """The loss of every variant that took a step."""
-    import pandas as pd
-
     for variant in run.params.variants:
         history = paths.policy(variant, category) / "history.csv"
         if history.exists():

@@ -82,8 +82,8 @@ class Oddities:
         close, first = self.squeezed.setdefault(_squeezed(name), (name, where))
         if close != name:
             raise BadEntry(
-                f"episode_id {_spelt(name)} beside {_spelt(close)}{_at(first)}: they differ in blanks or "
-                "invisible characters alone: give every episode its own id"
+                f"episode_id {_spelt(name)} beside {_spelt(close)}{_at(first)}: they differ in "
+                "blanks or invisible characters alone: give every episode its own id"
             )
         alike, first = self.ids.setdefault(name.casefold(), (name, where))
         if alike != name:

@@ -20,6 +20,7 @@ from aria_dvc.files import write_parquet
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from numpy.typing import ArrayLike
 
 # What Arrow calls the types of a kind; a column without any value has the type null.
 KINDS = {
@@ -46,6 +47,10 @@ class Column:
     meaning: str
     needed: bool = True
     empty: bool = False
+
+    @property
+    def may_lack(self) -> bool:
+        return self.empty or self.kind.endswith("or null")
 
     def stands_for(self, name: str) -> bool:
         pattern = self.name.replace("<number>", r"\d+").replace("<method>", "[a-z_]+")
@@ -79,15 +84,13 @@ class Schema:
     def check_values(self, table: pd.DataFrame, where: str | Path) -> None:
         """Raises AriaError for the first cell that is null, NaN or infinite and may not be."""
         for column in self.columns:
-            for name in table.columns if not column.empty else ():
+            for name in () if column.may_lack else table.columns:
                 if column.stands_for(name):
                     self.refuse(_unknown(table[name]), table, where, f"column {name} has no value")
 
-    def refuse(
-        self, bad: np.ndarray, table: pd.DataFrame, where: str | Path, problem: str
-    ) -> None:
+    def refuse(self, bad: ArrayLike, table: pd.DataFrame, where: str | Path, problem: str) -> None:
         """Raises AriaError for the first row where `bad`, (n,) bool, is true."""
-        rows = np.flatnonzero(bad)
+        rows = np.flatnonzero(np.asarray(bad, dtype=bool))
         if not rows.size:
             return
         row = int(rows[0])
@@ -238,8 +241,8 @@ EVALUATION = Schema(
         Column("opponent", "text", "who plays the other side"),
         Column("won", "bool", "own utility strictly above the other's, or the game solved"),
         Column("reward", "float64", "final reward"),
-        Column("utility", "float64, or null", "own utility, where the game has utilities", empty=True),
-        Column("opponent_utility", "float64, or null", "the other side's", empty=True),
+        Column("utility", "float64, or null", "own utility, where the game has utilities"),
+        Column("opponent_utility", "float64, or null", "the other side's"),
         Column("no_deal", "bool", "whether it ended without agreement, though nobody failed"),
         Column("reason", "text", "how it ended"),
         Column("failure_role", "text", "who could not go on; empty if nobody"),

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.schemas import EPISODES, EVALUATION, REWARDS, TURNS, Schema, read_table
+from aria_dvc.records.schemas import EPISODES, EVALUATION, REWARDS, TURNS, read_table
 from aria_dvc.records.turns import own_turns
 
 if TYPE_CHECKING:
@@ -34,43 +34,38 @@ def read_turns(path: str | Path) -> pd.DataFrame:
     turns = read_table(path, TURNS)
     if not len(turns):
         raise TURNS.wrong(path, "has no rows")
-    episode, ids = turns["episode_id"].factorize()
+    episode = turns["episode_id"].factorize()[0]
     step, position = np.diff(episode, prepend=-1), turns["position"].to_numpy(np.int64)
     inside = step == 0
-    refuse_turn(step < 0, turns, path, "the rows of its episode are not together")
-    refuse_turn(inside & (np.diff(position, prepend=0) <= 0), turns, path, "position out of order")
-    refuse_turn(position < 0, turns, path, "the position is below 0")
+    TURNS.refuse(step < 0, turns, path, "the rows of its episode are not together")
+    TURNS.refuse(inside & (np.diff(position, prepend=0) <= 0), turns, path, "position out of order")
+    TURNS.refuse(position < 0, turns, path, "the position is below 0")
     for name in ("text", "embedded"):
-        refuse_turn((turns[name].str.len() == 0).to_numpy(bool), turns, path, f"{name} is empty")
+        TURNS.refuse((turns[name].str.len() == 0).to_numpy(bool), turns, path, f"{name} is empty")
     _check_own_turns(turns, episode, path)
     _check_constant(turns, episode, inside, path)
     return turns
-
-
-def refuse_turn(bad: np.ndarray, turns: pd.DataFrame, path: str | Path, problem: str) -> None:
-    """Raises AriaError for the first row where `bad` is true."""
-    TURNS.refuse(bad, turns, path, problem)
 
 
 def _check_own_turns(turns: pd.DataFrame, episode: np.ndarray, path: str | Path) -> None:
     counted = own_turns(episode, turns["role"].factorize()[0])
     for name, right in zip(("turn", "turns"), counted, strict=True):
         wrong = turns[name].to_numpy() != right
-        refuse_turn(wrong, turns, path, f"{name} does not count the role's own utterances")
+        TURNS.refuse(wrong, turns, path, f"{name} does not count the role's own utterances")
 
 
 def _check_constant(
     turns: pd.DataFrame, episode: np.ndarray, inside: np.ndarray, path: str | Path
 ) -> None:
     reward, is_action = turns["reward"].to_numpy(), turns["is_action"].to_numpy(bool)
-    refuse_turn(is_action & np.isnan(reward), turns, path, "an action without a reward")
-    refuse_turn(np.isinf(reward), turns, path, "the reward is infinite")
+    TURNS.refuse(is_action & np.isnan(reward), turns, path, "an action without a reward")
+    TURNS.refuse(np.isinf(reward), turns, path, "the reward is infinite")
     first = turns.groupby([episode, "role"], sort=False)["reward"].transform("first").to_numpy()
     differs = ~((reward == first) | (np.isnan(reward) & np.isnan(first)))
-    refuse_turn(differs, turns, path, "another reward than the role has before")
+    TURNS.refuse(differs, turns, path, "another reward than the role has before")
     group, game = (turns[name].factorize()[0] for name in ("group_id", "game"))
-    refuse_turn(inside & (np.diff(group, prepend=0) != 0), turns, path, "another group_id")
-    refuse_turn(game != 0, turns, path, "another game than in the first row")
+    TURNS.refuse(inside & (np.diff(group, prepend=0) != 0), turns, path, "another group_id")
+    TURNS.refuse(game != 0, turns, path, "another game than in the first row")
 
 
 def read_episodes(path: str | Path, turns: pd.DataFrame) -> pd.DataFrame:
@@ -82,19 +77,19 @@ def read_episodes(path: str | Path, turns: pd.DataFrame) -> pd.DataFrame:
     """
     episodes = read_table(path, EPISODES)
     key = ["episode_id", "role"]
-    _refuse(EPISODES, episodes[key].duplicated(), episodes, path, "stands there twice")
+    EPISODES.refuse(episodes[key].duplicated(), episodes, path, "stands there twice")
     ids, known = (list(table["episode_id"].unique()) for table in (episodes, turns))
     if ids != known:
         raise EPISODES.wrong(path, f"its episodes are not those of the turns{_first(ids, known)}")
     asked = turns.loc[turns["reward"].notna(), key].drop_duplicates()
     missing = ~_in(asked[key], episodes[key])
-    _refuse(EPISODES, missing, asked, path, "has a reward in the turns but no row here")
+    EPISODES.refuse(missing, asked, path, "has a reward in the turns but no row here")
     same = episodes[["episode_id"]].merge(
         turns.drop_duplicates("episode_id")[["episode_id", "game", "group_id"]], on="episode_id"
     )
     for name in ("game", "group_id"):
         differs = episodes[name].to_numpy(object) != same[name].to_numpy(object)
-        _refuse(EPISODES, differs, episodes, path, f"another {name} than in the turns")
+        EPISODES.refuse(differs, episodes, path, f"another {name} than in the turns")
     _check_info(episodes, path)
     return episodes
 
@@ -108,7 +103,7 @@ def _check_info(episodes: pd.DataFrame, path: str | Path) -> None:
         found = []
     if len(found) != len(texts) or not all(type(info) is dict for info in found):
         bad = np.array([not _is_object(text) for text in texts])
-        _refuse(EPISODES, bad, episodes, path, "info is no JSON object")
+        EPISODES.refuse(bad, episodes, path, "info is no JSON object")
 
 
 def _is_object(text: str) -> bool:
@@ -132,12 +127,12 @@ def read_rewards(path: str | Path, turns: pd.DataFrame) -> pd.DataFrame:
         raise REWARDS.wrong(path, problem)
     for name in _ACTION:
         differs = rewards[name].to_numpy() != actions[name].to_numpy()
-        _refuse(REWARDS, differs, rewards, path, f"the turns have another {name} there")
+        REWARDS.refuse(differs, rewards, path, f"the turns have another {name} there")
     for name in ("label", "cell"):
-        _refuse(REWARDS, rewards[name] < 0, rewards, path, f"{name} is below 0")
+        REWARDS.refuse(rewards[name] < 0, rewards, path, f"{name} is below 0")
     cell = rewards["cell"].factorize()[0]
     wrong = np.bincount(cell, minlength=1)[cell] != rewards["cell_size"].to_numpy()
-    _refuse(REWARDS, wrong, rewards, path, "cell_size is not the number of rows of its cell")
+    REWARDS.refuse(wrong, rewards, path, "cell_size is not the number of rows of its cell")
     return rewards
 
 
@@ -149,9 +144,9 @@ def read_evaluation(path: str | Path, variant: str) -> pd.DataFrame:
     """
     games = read_table(path, EVALUATION)
     named = games.rename(columns={"episode": "episode_id"})
-    _refuse(EVALUATION, games["variant"] != variant, named, path, f"not a game of {variant}")
+    EVALUATION.refuse(games["variant"] != variant, named, path, f"not a game of {variant}")
     key = ["game", "role", "opponent", "episode"]
-    _refuse(EVALUATION, games[key].duplicated(), named, path, "stands there twice")
+    EVALUATION.refuse(games[key].duplicated(), named, path, "stands there twice")
     return games
 
 
@@ -191,12 +186,6 @@ def read_stage_csv(path: str | Path, columns: Collection[str], stage: str) -> pd
     if missing := [name for name in columns if name not in table]:
         raise AriaError(f"{path}: no column {', '.join(missing)}: run the stage {stage} again")
     return table
-
-
-def _refuse(
-    schema: Schema, bad: np.ndarray | pd.Series, table: pd.DataFrame, path: str | Path, problem: str
-) -> None:
-    schema.refuse(np.asarray(bad, dtype=bool), table, path, problem)
 
 
 def _in(rows: pd.DataFrame, table: pd.DataFrame) -> np.ndarray:
