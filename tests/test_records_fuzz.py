@@ -31,7 +31,7 @@ from aria_dvc.records.stored import read_episodes, read_turns
 from aria_dvc.records.tables import episodes_table, turns_table
 from aria_dvc.shown import printable
 
-CONFIG = {"money": 100, "rounds": 3, "delta_1": 0.9, "delta_2": 0.8, "visible": True}
+CONFIG = {"money": 10_000, "delta_a": 0.8, "delta_b": 1.0}
 RECORD = {
     "config": CONFIG,
     "seed": 3,
@@ -45,8 +45,8 @@ RECORD = {
 }
 LINES: tuple[dict[str, Any], ...] = (
     {
-        "alice_actions": ["I keep 60, you get 40.", "Then 55 for me."],
-        "bob_actions": ["No, half each.", "Deal."],
+        "alice_actions": ["I keep 60%.", "I keep 55%."],
+        "bob_actions": ["I reject. I keep 50%.", "I accept."],
         "alice_ids": [0, 2],
         "bob_ids": [1, 3],
         "alice_reward": 1.0,

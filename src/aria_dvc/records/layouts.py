@@ -55,9 +55,10 @@ def _vector(value: Any, where: str) -> np.ndarray | None:
     try:
         with np.errstate(over="ignore"):
             vector = np.asarray([] if converts else value, dtype=np.float32)
+            length = np.linalg.norm(vector)  # infinite or NaN where one number is, or all overflow
     except (TypeError, ValueError, OverflowError):
-        vector = np.empty(0, np.float32)
-    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        vector, length = np.empty(0, np.float32), np.float32(0)
+    if vector.ndim != 1 or not vector.size or not np.isfinite(length):
         raise BadEntry(f"embedding of {where} must be a list of finite numbers")
     return vector
 
@@ -182,7 +183,8 @@ def _shared_prompt(
 
 
 def _own_prompts(entry: dict[str, Any]) -> dict[str, str]:
-    prompts = entry.get("system_prompts") or {}
+    prompts = entry.get("system_prompts")
+    prompts = {} if prompts is None else prompts
     if not isinstance(prompts, dict) or not all(isinstance(p, str) for p in prompts.values()):
         raise BadEntry("system_prompts must map roles to texts")
     return prompts

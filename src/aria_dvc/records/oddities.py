@@ -66,8 +66,7 @@ class Oddities:
             logger.warning("%s: %s%s", places[0], kind, more)
 
     def _roles_of(self, episode: Episode, entry: dict[str, Any], where: str) -> None:
-        given = entry.get("rewards")
-        rewarded = list(given) if isinstance(given, dict) else []
+        rewarded = sorted(_keys(entry, "rewards"))
         said = (utterance.role for utterance in episode.utterances)
         for role in dict.fromkeys((*said, *rewarded, *episode.prompts)):
             name, first = self.roles.setdefault(_squeezed(role).casefold(), (role, where))
@@ -96,6 +95,12 @@ class Oddities:
             yield f"an entry of the {layout} layout in a log that starts with {self.layout}"
 
 
+def _keys(entry: dict[str, Any], name: str) -> set[str]:
+    """The keys of an object in an entry; none if there is no such object."""
+    value = entry.get(name)
+    return set(value) if isinstance(value, dict) else set()
+
+
 def _spelt(name: str) -> str:
     """A name with its blanks and everything that looks alike in sight."""
     return ascii(name).replace(" ", "\u2423")
@@ -110,7 +115,7 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
     if info is not None and not isinstance(info, dict):
         yield "info is no JSON object and is left out"
     spoken = {utterance.role for utterance in episode.utterances}
-    if silent := sorted((entry.get("system_prompts") or {}).keys() - spoken):
+    if silent := sorted(_keys(entry, "system_prompts") - spoken):
         yield f"a system prompt for {', '.join(silent)}, who says nothing there"
     if any(_CONTROL.search(utterance.text) for utterance in episode.utterances):
         yield "control characters in an utterance; they are kept"
