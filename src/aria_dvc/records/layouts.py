@@ -213,7 +213,10 @@ def _read_city(entry: dict[str, Any]) -> Episode:
         said.append(Utterance("agent", (question + mark).strip()))
         if answer.strip():
             said.append(Utterance("oracle", answer.strip()))
-    return Episode("", "", said, {}, {}, {"config": {"target": entry.get("word")}})
+    word = entry.get("word")
+    if not isinstance(word, str | None):
+        raise BadEntry(f"word is {type(word).__name__}: give the word to guess as text")
+    return Episode("", "", said, {}, {}, {"config": {"target": word}})
 
 
 def _city_rewards(entry: dict[str, Any]) -> dict[str, Any]:

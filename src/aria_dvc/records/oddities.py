@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from aria_dvc.records.episodes import SYSTEM, Episode
@@ -23,13 +24,14 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\
 
 def is_visible(text: str) -> bool:
     """Whether there is anything to see in a text: white space and invisible marks are not."""
-    return any(_has_ink(char) for char in text)
+    return (text[:1].isascii() and text[:1].isalnum()) or any(_has_ink(char) for char in text)
 
 
 def _has_ink(char: str) -> bool:
     return unicodedata.category(char)[0] not in "CZ" and char not in _BLANK_LETTERS
 
 
+@lru_cache(4096)
 def _squeezed(name: str) -> str:
     """A name without blanks at its ends, doubled ones and invisible characters."""
     seen = "".join(c for c in unicodedata.normalize("NFC", name) if c.isspace() or _has_ink(c))
@@ -117,7 +119,8 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
     spoken = {utterance.role for utterance in episode.utterances}
     if silent := sorted(_keys(entry, "system_prompts") - spoken):
         yield f"a system prompt for {', '.join(silent)}, who says nothing there"
-    if any(_CONTROL.search(utterance.text) for utterance in episode.utterances):
+    texts = (utterance.text for utterance in episode.utterances)
+    if any(not text.isprintable() and _CONTROL.search(text) for text in texts):
         yield "control characters in an utterance; they are kept"
     if names := sorted(name for name in spoken if name != name.strip()):
         yield f"role {names[0]!r} begins or ends with blanks"

@@ -108,9 +108,12 @@ def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _listed(raw: bytes, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The entries of one JSON list."""
     entries = _loaded(raw, str(path))
-    if strict_json.lost(raw, entries):
-        for index, piece in enumerate(strict_json.pieces(raw), start=1):
-            _parse(piece, f"{path}: entry {index}")
+    if problem := strict_json.lost(raw, entries):
+        try:
+            for index, piece in enumerate(strict_json.pieces(raw), start=1):
+                _parse(piece, f"{path}: entry {index}")
+        except RecursionError:
+            raise AriaError(f"{path}: {problem}") from None
     for index, entry in enumerate(entries, start=1):
         yield _an_object(entry, f"{path}: entry {index}")
 
