@@ -5,6 +5,7 @@ The blocks themselves are in settings.py.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,7 +43,7 @@ from aria_dvc.settings import (
     SelectKParams,
 )
 from aria_dvc.suggestions import did_you_mean
-from aria_dvc.yaml_file import read_yaml
+from aria_dvc.yaml_file import read_yaml, taken_for_numbers
 
 VANILLA = "vanilla"
 # A variant of one of these names is what the name says.
@@ -306,7 +307,7 @@ class Params(Block):
         )
         for where, source, watched in sources:
             path = Path(source)
-            if path.is_dir() and (not source.startswith(watched) or _has_linked_part(path)):
+            if os.path.isdir(path) and (not source.startswith(watched) or _has_linked_part(path)):
                 yield (
                     f"{where}: {source} is a folder where DVC would not see its weights change: "
                     f"link its files into {watched} (cp -rs {source} {watched}), or copy and "
@@ -341,10 +342,15 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
     if not isinstance(raw, dict):
         raise AriaError(f"{where} must be a mapping of blocks")
     try:
-        return Params.model_validate(raw, strict=False)
+        params = Params.model_validate(raw, strict=False)
+        problems = sorted(taken_for_numbers(raw, params.model_dump()))
     except ValidationError as error:
         problems = [line for item in error.errors() for line in _describe(item).split("\n")]
-        raise AriaError(f"{where}: " + "; ".join(problems)) from None
+    except UnicodeEncodeError:
+        problems = ["half of a surrogate pair in a text: write the character itself"]
+    if problems:
+        raise AriaError(f"{where}: " + "; ".join(problems))
+    return params
 
 
 def _describe(item: Any) -> str:

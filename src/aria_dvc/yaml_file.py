@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +28,18 @@ def read_yaml(path: Path) -> Any:
         raise AriaError(f"{path} is nested too deep: write it flatter") from None
     except (YAMLError, ValueError, TypeError, OverflowError) as error:  # a date 2001-99-99, too
         raise AriaError(f"{path} is not valid YAML: {error}") from None
+
+
+def taken_for_numbers(raw: Any, read: Any, where: str = "") -> Iterator[str]:
+    """Where a file says true or false and its reader took 1 or 0.
+
+    raw, read: the same values, as the file has them and as they are used.
+    """
+    if isinstance(raw, bool) and not isinstance(read, bool) and isinstance(read, int | float):
+        yield f"{where}: input should be a number (got {raw})"
+    elif isinstance(raw, dict) and isinstance(read, dict):
+        for key in raw.keys() & read.keys():
+            yield from taken_for_numbers(raw[key], read[key], f"{where}.{key}".lstrip("."))
+    elif isinstance(raw, list) and isinstance(read, list):
+        for number, (one, other) in enumerate(zip(raw, read, strict=False)):
+            yield from taken_for_numbers(one, other, f"{where}.{number}")
