@@ -18,7 +18,7 @@ from aria_dvc.records.episodes import SYSTEM, Episode
 from aria_dvc.records.layouts import BadEntry
 
 logger = logging.getLogger(__name__)
-_BLANK_LETTERS = "\u115f\u1160\u3164\uffa0\u2800"  # fillers and an empty braille cell
+_FILLERS = "\u115f\u1160\u3164\uffa0\u2800"  # fillers and an empty braille cell
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -28,13 +28,17 @@ def is_visible(text: str) -> bool:
 
 
 def _has_ink(char: str) -> bool:
-    return unicodedata.category(char)[0] not in "CZ" and char not in _BLANK_LETTERS
+    return unicodedata.category(char)[0] not in "CZ"
 
 
 @lru_cache(4096)
 def _squeezed(name: str) -> str:
     """A name without blanks at its ends, doubled ones and invisible characters."""
-    seen = "".join(c for c in unicodedata.normalize("NFC", name) if c.isspace() or _has_ink(c))
+    seen = "".join(
+        c
+        for c in unicodedata.normalize("NFC", name)
+        if c.isspace() or (_has_ink(c) and c not in _FILLERS)
+    )
     return " ".join(seen.split())
 
 
@@ -122,5 +126,7 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
     texts = (utterance.text for utterance in episode.utterances)
     if any(not text.isprintable() and _CONTROL.search(text) for text in texts):
         yield "control characters in an utterance; they are kept"
+    if any(not utterance.text.strip(_FILLERS).strip() for utterance in episode.utterances):
+        yield "an utterance of fillers, which look like blanks"
     if names := sorted(name for name in spoken if name != name.strip()):
         yield f"role {names[0]!r} begins or ends with blanks"
