@@ -16,6 +16,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "aria_dvc"
 # From the bottom. What stands in one row does not import its neighbours in the row either.
 LAYERS = (
+    {"shown"},
     {"errors"},
     {
         "files",
@@ -27,8 +28,9 @@ LAYERS = (
         "fingerprints",
         "packaged",
         "cores",
+        "yaml_file",
     },
-    {"progress", "records.names"},
+    {"progress", "records.names", "failures"},
     {"player_specs", "settings"},
     {"player_checks"},
     {"params"},

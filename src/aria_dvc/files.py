@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from aria_dvc.errors import AriaError
+from aria_dvc.errors import AriaError, naming
+from aria_dvc.shown import cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,12 +34,13 @@ def written_aside(path: str | Path) -> Iterator[Path]:
     aside = target.with_name(f".{target.name}.aside")
     remove(aside)
     try:
-        yield aside
-        if target.is_dir():
-            if not aside.is_dir():
-                raise AriaError(f"{target} is a folder: name a file to write")
-            shutil.rmtree(target)
-        os.replace(aside, target)
+        with naming(target):
+            yield aside
+            if target.is_dir():
+                if not aside.is_dir():
+                    raise AriaError(f"{target} is a folder: name a file to write")
+                shutil.rmtree(target)
+            os.replace(aside, target)
     finally:
         remove(aside)
 
@@ -59,7 +61,9 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    return orjson.loads(Path(path).read_bytes())
+    """The value in a JSON file; errors carry its name."""
+    with naming(path):
+        return orjson.loads(Path(path).read_bytes())
 
 
 def write_jsonl(path: str | Path, rows: list[dict[str, Any]]) -> None:
@@ -86,11 +90,24 @@ def write_parquet(path: str | Path, table: pd.DataFrame | pa.Table) -> None:
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:
+    """The table in a Parquet file; errors carry its name."""
     import pandas as pd
 
-    return pd.read_parquet(path)
+    with naming(path):
+        return pd.read_parquet(path)
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> None:
+    """Write a frame as CSV; text that begins like a formula is kept as text (see `shown.cell`)."""
+    from pandas.api.types import is_numeric_dtype
+
+    plain = frame.rename(columns=lambda name: cell(str(name)))
+    for place, kind in enumerate(frame.dtypes):
+        if not is_numeric_dtype(kind):
+            plain.isetitem(place, [_cell(value) for value in frame.iloc[:, place]])
     with written_aside(path) as aside:
-        frame.to_csv(aside, index=False, float_format="%.6g")
+        plain.to_csv(aside, index=False, float_format="%.6g")
+
+
+def _cell(value: Any) -> Any:
+    return cell(value) if isinstance(value, str) else value
