@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+REMEDY = f"name the model that it was trained on in base_model_name_or_path of {ADAPTER_CONFIG}"
 
 
 @dataclass(frozen=True)
@@ -39,5 +41,23 @@ class ModelSource:
         return replace(self, name=name)
 
     def base(self) -> ModelSource:
-        """What an adapter says it was trained on; a folder counts from the repository's root."""
-        return self.named(read_json(self.folder / ADAPTER_CONFIG)["base_model_name_or_path"])
+        """What an adapter says it was trained on; a folder counts from the repository's root.
+
+        Raises:
+            AriaError: it names nothing, or in the end itself.
+        """
+        base = at = self._named_base()
+        seen = {self.folder.resolve()}
+        while at.is_adapter:
+            if at.folder.resolve() in seen:
+                raise AriaError(f"the adapter {self} is in the end its own base: {REMEDY}")
+            seen.add(at.folder.resolve())
+            at = at._named_base()
+        return base
+
+    def _named_base(self) -> ModelSource:
+        config = read_json(self.folder / ADAPTER_CONFIG)
+        name = config.get("base_model_name_or_path") if isinstance(config, dict) else None
+        if not isinstance(name, str) or not name:
+            raise AriaError(f"the adapter {self} names no base model: {REMEDY}")
+        return self.named(name)
