@@ -55,7 +55,8 @@ def scorer(model: Path) -> Iterator[tuple[str, int]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "aria_dvc", "serve-reward-model", str(model)]
-    environment = {**os.environ, "ARIA_SCORER_KEY": KEY}
+    path = os.pathsep.join(folder for folder in sys.path if folder)
+    environment = {**os.environ, "PYTHONPATH": path, "ARIA_SCORER_KEY": KEY}
     server = subprocess.Popen([*command, "--port", str(port)], env=environment)
     os.environ["ARIA_SCORER_KEY"] = KEY
     try:
