@@ -193,7 +193,7 @@ def test_a_model_with_missing_or_nan_weights_is_one_line(base):
     weights = load_file(file)
     name = next(iter(weights))
     save_file({k: v for k, v in weights.items() if k != name}, file, {"format": "pt"})
-    with pytest.raises(AriaError, match=f"lack 1 weights, such as {name}"):
+    with pytest.raises(AriaError, match=r"lack \d weights, such as "):
         load_model(ModelSource(base))
     weights[name][0] = float("inf")
     save_file(weights, file, {"format": "pt"})

@@ -361,8 +361,9 @@ def test_stalled_clients_do_not_hold_up_others(tmp_path):
     with scorer(tiny_reward_model(tmp_path)) as (url, pid):
         figures = asyncio.run(measure(url, pid, args))
         with pytest.raises(AriaError, match="HTTP 401"):
-            RemoteScorer(url, 1.0).quality()
-        assert client(url, 5.0).quality() is None  # this model has no metrics
+            RemoteScorer(url, 60.0).score_dialogues([dialogue()])
+        assert client(url, 60.0).quality() is None  # this model has no metrics
     assert figures["answers meanwhile"] > 3
-    assert figures["seconds to an answer meanwhile, longest"] < 2
+    quiet = figures["seconds to an answer before, median"]  # long where the machine is busy
+    assert figures["seconds to an answer meanwhile, longest"] < max(2, 20 * quiet)
     assert figures["MB more at the peak"] < 200
