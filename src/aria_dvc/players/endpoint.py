@@ -137,14 +137,15 @@ def _completion(content: bytes) -> Reply:
         choice = answer["choices"][0]
         text = choice["message"].get("content") or ""
         usage = answer.get("usage") or {}
-        counts = [int(usage.get(f"{kind}_tokens") or 0) for kind in ("prompt", "completion")]
+        prompt = int(usage.get("prompt_tokens") or 0)
+        completion = int(usage.get("completion_tokens") or 0)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError):
         raise Misfit("an answer that is not a chat completion") from None
     if not isinstance(text, str) or len(text) > LONGEST_REPLY:
         raise Misfit(f"a message that is not text of at most {LONGEST_REPLY:,} characters")
-    if not all(0 <= count <= MOST_TOKENS for count in counts):
+    if not all(0 <= count <= MOST_TOKENS for count in (prompt, completion)):
         raise Misfit("a count of tokens that cannot be")
-    return Reply(text, *counts, cut=choice.get("finish_reason") == "length")
+    return Reply(text, prompt, completion, cut=choice.get("finish_reason") == "length")
 
 
 def _too_long(complaint: str) -> bool:

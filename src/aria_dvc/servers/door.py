@@ -121,9 +121,11 @@ BOUNDED: dict[str, Any] = {
 }
 
 
-def _stopped(timer: asyncio.TimerHandle | None) -> None:
+def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """No timer, in place of this one."""
     if timer is not None:
         timer.cancel()
+    return None
 
 
 @dataclass(eq=False)
