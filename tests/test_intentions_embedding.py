@@ -178,7 +178,7 @@ def test_an_endpoint_embeds_with_the_key_from_the_environment(monkeypatch, cache
     cache("another")
     monkeypatch.setattr(_Server, "ragged", True)
     with pytest.raises(AriaError, match="vectors of different lengths"):
-        embed(TEXTS, "endpoint:here", here=endpoint)
+        embed(TEXTS, "endpoint:here", here=endpoint.model_copy(update={"deadline_s": 0.5}))
     server.shutdown()
     assert vectors[:, 0].tolist() == [len(text) for text in TEXTS]
     assert set(_Server.keys) == {"Bearer s3cret"}

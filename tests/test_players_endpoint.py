@@ -243,7 +243,7 @@ from aria_dvc.settings import Endpoint
 from aria_dvc.players.endpoint import EndpointPlayer
 folder, url = sys.argv[1:]
 game = CountingGame()
-server = Endpoint(base_url=url, model="m", timeout_s=0.5, api_key_env="ARIA_TEST_KEY")
+server = Endpoint(base_url=url, model="m", timeout_s=3.0, api_key_env="ARIA_TEST_KEY")
 player = EndpointPlayer("x", server, play_settings(), pace().deadline_s)
 episodes = collect_episodes(game, assign(game, 60, 0), both(player), play_settings(), pace(),
                             journal=Journal({}, Path(folder)))

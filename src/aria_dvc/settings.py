@@ -35,6 +35,24 @@ class Block(BaseModel):
     )
 
 
+def _address(url: str) -> str:
+    """A server's address without credentials, whose place is the environment."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise PydanticCustomError(SECRET, "must look like http://host:port/v1")
+    if parts.username or parts.password or parts.query:
+        hint = "carries credentials: name an environment variable that holds the key instead"
+        raise PydanticCustomError(SECRET, hint)
+    return url
+
+
+def _variable(name: str | None) -> str | None:
+    if name is not None and not _VARIABLE.fullmatch(name):
+        hint = "must be the name of an environment variable in capitals, not the key itself"
+        raise PydanticCustomError(SECRET, hint)
+    return name
+
+
 class Endpoint(Block):
     """An OpenAI-compatible server, named under `endpoints`; the key comes from the environment."""
 
@@ -60,21 +78,12 @@ class Endpoint(Block):
     @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise PydanticCustomError(SECRET, "must look like http://host:port/v1")
-        if parts.username or parts.password or parts.query:
-            hint = "carries credentials: name an environment variable in api_key_env instead"
-            raise PydanticCustomError(SECRET, hint)
-        return url
+        return _address(url)
 
     @field_validator("api_key_env")
     @classmethod
     def _is_a_variable(cls, name: str | None) -> str | None:
-        if name is not None and not _VARIABLE.fullmatch(name):
-            hint = "must be the name of an environment variable in capitals, not the key itself"
-            raise PydanticCustomError(SECRET, hint)
-        return name
+        return _variable(name)
 
 
 class Pace(Block):
@@ -419,6 +428,20 @@ class OnlineParams(Block):
         description="in_process, or the URL of `aria serve-reward-model` on another machine, "
         "whose business the refresh then is",
     )
+    scorer_api_key_env: str | None = Field(
+        None,
+        description="the environment variable that holds the scorer's key; leave out if none",
+    )
+
+    @field_validator("scorer")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        return url if url == IN_PROCESS else _address(url)
+
+    @field_validator("scorer_api_key_env")
+    @classmethod
+    def _is_a_variable(cls, name: str | None) -> str | None:
+        return _variable(name)
 
     def course_of(self, category: str) -> OnlineParams:
         """These settings as they are for one category."""

@@ -125,7 +125,8 @@ class FreshCredit:
         )
 
     def _remote(self) -> RemoteScorer:
-        return RemoteScorer(self.online.scorer, self.pace.deadline_s)
+        key = self.online.scorer_api_key_env
+        return RemoteScorer(self.online.scorer, self.pace.deadline_s, key)
 
 
 def refusal(metrics: dict[str, Any]) -> str | None:

@@ -9,9 +9,12 @@ from aria_dvc.chat import Message
 from aria_dvc.errors import AriaError
 from aria_dvc.learning.examples import Dialogue, Key
 from aria_dvc.servers.client import NoAnswer, Refusal, Server, read_json
+from aria_dvc.servers.keys import read_key
 
 AT_ONCE = 16  # dialogues in one request: far below the server's largest
 TIMEOUT_S = 600.0
+NOT_FOUND = 404
+KEY_FIELD = "online.scorer_api_key_env"
 Scores = list[list[float | None]]
 
 
@@ -22,10 +25,15 @@ class RemoteScorer:
 
     Args:
         deadline_s: how long a server that does not answer is asked again.
+        key_variable: the environment variable that holds the server's key, if it wants one.
+
+    Raises:
+        AriaError: the key is missing or impossible.
     """
 
-    def __init__(self, url: str, deadline_s: float) -> None:
-        self.server = Server(url, timeout_s=TIMEOUT_S, deadline_s=deadline_s)
+    def __init__(self, url: str, deadline_s: float, key_variable: str | None = None) -> None:
+        key = read_key(key_variable, KEY_FIELD)
+        self.server = Server(url, key, timeout_s=TIMEOUT_S, deadline_s=deadline_s)
 
     def score_dialogues(self, dialogues: Sequence[Dialogue]) -> dict[Key, float]:
         """Credit of every action that the server can score, one pass a dialogue.
@@ -46,14 +54,14 @@ class RemoteScorer:
         """The model's metrics on held-out episodes; None from a server that does not tell them.
 
         Raises:
-            AriaError: the server stays away.
+            AriaError: the server stays away, or does not want us.
         """
         try:
             answer = self.server.ask("/quality", {}, read_json)
-        except NoAnswer as error:
+        except (NoAnswer, Refusal) as error:
+            if isinstance(error, Refusal) and error.status == NOT_FOUND:
+                return None
             raise _unheard(error) from None
-        except Refusal:
-            return None
         return answer if isinstance(answer, dict) and "r2" in answer else None
 
     def _ask(self, dialogues: Sequence[Dialogue]) -> Scores:
@@ -65,7 +73,7 @@ class RemoteScorer:
         except (NoAnswer, Refusal) as error:
             raise _unheard(error) from None
         scores = answer.get("scores") if isinstance(answer, dict) else None
-        if not isinstance(scores, list) or [_length(own) for own in scores] != counts:
+        if not isinstance(scores, list) or [_count(own) for own in scores] != counts:
             raise AriaError(
                 f"online.scorer: {self.server.url} does not answer like "
                 "serve-reward-model: start it there from this version, or mend the address"
@@ -74,9 +82,11 @@ class RemoteScorer:
 
 
 def _unheard(error: Exception) -> AriaError:
-    return AriaError(
-        f"online.scorer: {error}: check the address, and that serve-reward-model runs there"
-    )
+    if isinstance(error, Refusal) and error.status in (401, 403):
+        remedy = f"name the environment variable with its key in {KEY_FIELD}"
+    else:
+        remedy = "check the address, and that serve-reward-model runs there"
+    return AriaError(f"online.scorer: {error}: {remedy}")
 
 
 def _until_last_action(messages: Sequence[Message]) -> list[Message]:
@@ -84,5 +94,7 @@ def _until_last_action(messages: Sequence[Message]) -> list[Message]:
     return list(messages[: last + 1])
 
 
-def _length(scores: Any) -> int:
-    return len(scores) if isinstance(scores, list) else -1
+def _count(scores: Any) -> int:
+    """How many scores, numbers or None, a list holds; -1 for anything else."""
+    fine = isinstance(scores, list) and all(type(it) in (float, int, type(None)) for it in scores)
+    return len(scores) if fine else -1

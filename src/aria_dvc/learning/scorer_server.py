@@ -6,6 +6,9 @@ the credit of the last message of every item. POST /score_dialogues takes the sa
 with a list per item, the credits of all its assistant messages from one pass, null for one that
 is too long. What waits together shares a batch. POST /quality answers with the model's metrics on
 held-out episodes (r2, r2_low, r2_high), by which online training decides whether to believe it.
+
+Where the environment variable ARIA_SCORER_KEY holds a key, requests must carry it. What clients
+take of memory, time and connections is bounded (servers/door.py); 429 and 503 mean: later.
 """
 
 from __future__ import annotations
@@ -14,16 +17,19 @@ import argparse
 import asyncio
 import logging
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, get_args
+import os
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-import orjson
-
-from aria_dvc.chat import Message
-from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
+from aria_dvc.learning.scorer_batches import Batcher, Score, Scores
+from aria_dvc.learning.scorer_requests import read_chats
+from aria_dvc.memory import is_out_of_memory
+from aria_dvc.servers.keys import read_key
+from aria_dvc.servers.rejections import Rejection, full
 from aria_dvc.settings import Precision
 
 if TYPE_CHECKING:
@@ -32,71 +38,21 @@ if TYPE_CHECKING:
     from starlette.responses import JSONResponse
 
 logger = logging.getLogger(__name__)
-Chat = list[Message]
-Scores = list[float | None]  # of a chat's assistant messages; None: too long to be scored
-Score = Callable[[Sequence[Chat]], list[Scores]]
-Waiting = tuple[Chat, asyncio.Future[Scores]]
-ROLES = ("system", "user", "assistant")
+KEY_VARIABLE = "ARIA_SCORER_KEY"
 QUALITY = ("r2", "r2_low", "r2_high")
-MAX_BODY_BYTES = 8 << 20
-MAX_ITEMS = 256  # in one request
-MAX_BATCH = 64  # chats that are scored together
-BODY_S = 60.0  # how long a body may take to arrive
-WAIT_S = 0.01  # how long the first chat of a batch waits for company
+AT_ONCE = 16  # requests of one address that are being scored
+SCORE_S = 540.0  # less than the client's patience with one request
+LOCAL = ("127.0.0.1", "::1", "localhost")
+Answer = Callable[["Request"], Awaitable[Any]]
+T = TypeVar("T")
 
 
-class BadRequest(Exception):
-    """A request that the sender must mend. `status` is its HTTP code."""
-
-    def __init__(self, message: str, status: int = 422) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class Batcher:
-    """Collects chats for a moment and scores them together, in a thread of its own."""
-
-    def __init__(self, score: Score) -> None:
-        self._score = score
-        self._queue: asyncio.Queue[Waiting] = asyncio.Queue()
-
-    async def submit(self, chats: Sequence[Chat]) -> list[Scores]:
-        """The scores of `chats`, in their order."""
-        loop = asyncio.get_running_loop()
-        futures: list[asyncio.Future[Scores]] = [loop.create_future() for _ in chats]
-        for waiting in zip(chats, futures, strict=True):
-            self._queue.put_nowait(waiting)
-        return await asyncio.gather(*futures)
-
-    async def run(self) -> None:
-        """Serve batches until cancelled."""
-        while True:
-            batch = [await self._queue.get()]
-            await asyncio.sleep(WAIT_S)
-            while not self._queue.empty() and len(batch) < MAX_BATCH:
-                batch.append(self._queue.get_nowait())
-            await self._answer(batch)
-
-    async def _answer(self, batch: Sequence[Waiting]) -> None:
-        try:
-            scores = await asyncio.to_thread(self._score, [chat for chat, _ in batch])
-            answered = list(zip(batch, scores, strict=True))
-        except Exception as error:
-            if len(batch) > 1:  # one sender's mistake must not fail the others
-                for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
-                    await self._answer(half)
-            elif not batch[0][1].done():
-                batch[0][1].set_exception(error)
-            return
-        for (_, future), own in answered:
-            if not future.done():
-                future.set_result(own)
-
-
-def make_app(score: Score, quality: Mapping[str, Any] | None = None) -> Starlette:
+def make_app(score: Score, quality: Mapping[str, Any] | None = None, key: str = "") -> Starlette:
     """The web application around a scoring function.
 
-    quality: the model's metrics; None: they are not told.
+    Args:
+        quality: the model's metrics; None: they are not told.
+        key: what requests must carry, but those for /health; "": nothing.
     """
     from starlette.applications import Starlette
     from starlette.routing import Route
@@ -109,113 +65,115 @@ def make_app(score: Score, quality: Mapping[str, Any] | None = None) -> Starlett
         yield
         task.cancel()
 
-    routes = [
-        Route("/score", _score_endpoint(batcher, _last), methods=["POST"]),
-        Route("/score_dialogues", _score_endpoint(batcher, list), methods=["POST"]),
-        Route("/health", _health, methods=["GET"]),
+    scoring = _Scoring(batcher)
+    told = {name: (quality or {}).get(name) for name in QUALITY}
+    answers: list[tuple[str, Answer, list[str]]] = [
+        ("/score", scoring.of(_last), ["POST"]),
+        ("/score_dialogues", scoring.of(list), ["POST"]),
     ]
     if quality is not None:
-        told = {name: quality.get(name) for name in QUALITY}
-        routes.append(Route("/quality", _constant(told), methods=["GET", "POST"]))
-    return Starlette(routes=routes, lifespan=lifespan)
+        answers.append(("/quality", _constant(told), ["GET", "POST"]))
+    routes = [Route(path, _guarded(answer, key), methods=m) for path, answer, m in answers]
+    health = Route("/health", _guarded(_constant({"status": "ok"}), ""), methods=["GET"])
+    return Starlette(routes=[*routes, health], lifespan=lifespan)
 
 
-def _constant(value: dict[str, Any]) -> Callable[[Request], Any]:
+def _guarded(answer: Answer, key: str) -> Callable[[Request], Awaitable[JSONResponse]]:
+    """`answer` for those who have the key; what goes wrong is a line that tells no internals."""
     from starlette.responses import JSONResponse
 
-    async def endpoint(request: Request) -> JSONResponse:
-        return JSONResponse(value)
-
-    return endpoint
-
-
-async def _health(request: Request) -> JSONResponse:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse({"status": "ok"})
-
-
-def _last(scores: list[Scores]) -> list[float]:
-    """The last score of every chat; BadRequest if there is none."""
-    found = [own[-1] for own in scores]
-    if None in found:
-        raise BadRequest(f"items[{found.index(None)}]: the action is too long to be scored")
-    return [score for score in found if score is not None]
-
-
-def _score_endpoint(
-    batcher: Batcher, shown: Callable[[list[Scores]], list[Any]]
-) -> Callable[[Request], Any]:
-    from starlette.responses import JSONResponse
+    from aria_dvc.servers.door import authorise
 
     async def endpoint(request: Request) -> JSONResponse:
         try:
-            found = await batcher.submit(read_chats(await _body(request)))
-            if not all(score is None or math.isfinite(score) for own in found for score in own):
-                raise BadRequest("the model scores with NaN or infinity: train it anew")
-            return JSONResponse({"scores": shown(found)})
-        except BadRequest as error:
-            return JSONResponse({"error": str(error)}, error.status)
-        except Exception as error:  # whatever a model or its template does, callers get a line
-            logger.warning("scoring failed", exc_info=error)
-            what = (
-                "" if isinstance(error, AriaError) else f"scoring failed: {type(error).__name__} "
-            )
-            return JSONResponse({"error": what + _without_paths(str(error))}, 422)
+            authorise(request, key)
+            return JSONResponse(await answer(request))
+        except Exception as error:
+            told = _rejection(error)
+            return JSONResponse({"error": str(told)}, told.status, told.headers)
 
     return endpoint
 
 
-async def _body(request: Request) -> bytes:
-    """The body, read no further and waited for no longer than the limits."""
-    body = bytearray()
+def _rejection(error: Exception) -> Rejection:
+    """What callers are told of `error`: of a model's or a template's only where to look."""
+    if isinstance(error, Rejection):
+        return error
+    reference = secrets.token_hex(4)
+    logger.warning("scoring failed, reference %s", reference, exc_info=error)
+    where = f"(reference {reference} in the server's log)"
+    if is_out_of_memory(error):
+        return full(f"too little memory at the moment {where}")
+    return Rejection(f"these items cannot be scored {where}")
+
+
+def _constant(value: dict[str, Any]) -> Answer:
+    async def answer(request: Request) -> dict[str, Any]:
+        return value
+
+    return answer
+
+
+class _Scoring:
+    """Requests for scores, those of one address no more than `AT_ONCE` at a time."""
+
+    def __init__(self, batcher: Batcher) -> None:
+        from aria_dvc.servers.door import Bodies
+
+        self._batcher, self._bodies = batcher, Bodies()
+        self._busy: Counter[str] = Counter()
+
+    def of(self, shown: Callable[[list[Scores]], list[Any]]) -> Answer:
+        """An answer with what `shown` makes of the scores."""
+
+        async def answer(request: Request) -> dict[str, list[Any]]:
+            async with self._bodies.reading(request, read_chats) as chats:
+                with self._turn(request):
+                    found = await _while_there(request, self._batcher.submit(chats))
+            if not all(score is None or math.isfinite(score) for own in found for score in own):
+                raise Rejection("the model scores with NaN or infinity: train it anew")
+            return {"scores": shown(found)}
+
+        return answer
+
+    @contextmanager
+    def _turn(self, request: Request) -> Iterator[None]:
+        address = request.client.host if request.client else ""
+        if self._busy[address] >= AT_ONCE:
+            hint = f"{AT_ONCE} requests of this address are being scored: wait for their answers"
+            raise full(hint, 429)
+        self._busy[address] += 1
+        try:
+            yield
+        finally:
+            self._busy[address] -= 1
+            self._busy += Counter()  # forgets addresses without requests
+
+
+async def _while_there(request: Request, work: Awaitable[T]) -> T:
+    """The result of `work`, which is cancelled where the client goes away or it takes too long."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
     try:
-        async with asyncio.timeout(BODY_S):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    limit = f"{MAX_BODY_BYTES} bytes"
-                    raise BadRequest(f"the body is larger than {limit}: send fewer items", 413)
-    except TimeoutError:
-        raise BadRequest(f"the body did not arrive within {BODY_S:g} s", 408) from None
-    return bytes(body)
+        await asyncio.wait({task, gone}, timeout=SCORE_S, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise full(f"no scores within {SCORE_S:g} s: send fewer items")
+    finally:
+        task.cancel()
+        gone.cancel()
 
 
-def read_chats(body: bytes) -> list[Chat]:
-    """The chats of a request.
-
-    Raises:
-        BadRequest: not JSON (400), or not of the expected shape (422).
-    """
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is not JSON: {error}", 400) from None
-    items = document.get("items") if isinstance(document, dict) else None
-    if not isinstance(items, list) or len(items) > MAX_ITEMS:
-        raise BadRequest(
-            f'the body must be {{"items": [{{"messages": [...]}}, ...]}}, at most {MAX_ITEMS} items'
-        )
-    return [_read_chat(item, f"items[{i}]") for i, item in enumerate(items)]
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
-def _read_chat(item: Any, where: str) -> Chat:
-    messages = item.get("messages") if isinstance(item, dict) else None
-    if not isinstance(messages, list) or not messages:
-        raise BadRequest(f"{where}.messages must be a list of at least one message")
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict) or message.get("role") not in ROLES:
-            raise BadRequest(f"{where}.messages[{index}].role must be one of {', '.join(ROLES)}")
-        if not isinstance(message.get("content"), str):
-            raise BadRequest(f"{where}.messages[{index}].content must be a string")
-    if messages[-1]["role"] != "assistant":
-        raise BadRequest(f"{where}.messages must end with the assistant's, the action to score")
-    return [{"role": m["role"], "content": m["content"]} for m in messages]
-
-
-def _without_paths(text: str) -> str:
-    """`text` in one line; the files of this machine are nobody else's business."""
-    return re.sub(r"\S*[/\\]\S*", "<path>", " ".join(text.split()))
+def _last(scores: list[Scores]) -> list[float]:
+    """The last score of every chat; Rejection if there is none."""
+    found = [own[-1] for own in scores]
+    if None in found:
+        raise Rejection(f"items[{found.index(None)}]: the action is too long to be scored")
+    return [score for score in found if score is not None]
 
 
 def add_scorer_parser(subparsers: Any) -> None:
@@ -233,17 +191,29 @@ def add_scorer_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--precision", default="auto", choices=get_args(Precision), help="see pace in params.yaml"
     )
+    parser.add_argument(
+        "--api-key-env",
+        metavar="NAME",
+        help="the environment variable that holds the key which clients must send; default: "
+        f"{KEY_VARIABLE}, where it is set",
+    )
     parser.set_defaults(run=serve)
 
 
 def serve(args: argparse.Namespace) -> None:
-    """Run the server until interrupted."""
+    """Run the server until interrupted.
+
+    Raises:
+        AriaError: the folder holds no reward model, or the key is missing.
+    """
     import uvicorn
 
     from aria_dvc.learning.reward_head import trained_length
     from aria_dvc.learning.scorer import RewardScorer
     from aria_dvc.models.source import ModelSource
+    from aria_dvc.servers.door import BOUNDED
 
+    key = _key(args)
     source = ModelSource(args.folder)
     length = args.max_tokens or trained_length(source.folder)
     scorer = RewardScorer(
@@ -254,5 +224,16 @@ def serve(args: argparse.Namespace) -> None:
         precision=args.precision,
     )
     metrics = source.folder / "metrics.json"
-    app = make_app(scorer.score_chats, read_json(metrics) if metrics.is_file() else None)
-    uvicorn.run(app, host=args.host, port=args.port, log_level="warning")
+    app = make_app(scorer.score_chats, read_json(metrics) if metrics.is_file() else None, key)
+    uvicorn.run(app, host=args.host, port=args.port, **BOUNDED)
+
+
+def _key(args: argparse.Namespace) -> str:
+    """The key that clients must send; "" for none, which is said where others could come in."""
+    named = args.api_key_env
+    variable = named or (KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None)
+    key = read_key(variable, "--api-key-env" if named else KEY_VARIABLE)
+    if not key and args.host not in LOCAL:
+        what = f"without a key everybody who reaches {args.host}:{args.port} may use it"
+        logger.warning("serve-reward-model: %s: set %s", what, KEY_VARIABLE)
+    return key

@@ -8,8 +8,10 @@ The data is a fixed list of micro-batches (see batches.py), so samplers have no 
 from __future__ import annotations
 
 import math
+import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,9 +152,24 @@ def fit(
     trainer.remove_callback(PrinterCallback)
     if progress:
         trainer.add_callback(ReportProgress(progress))
-    with quiet_transformers():
+    with quiet_transformers(), _resuming(resume):
         trainer.train(resume_from_checkpoint=resume)
     return trainer
+
+
+@contextmanager
+def _resuming(checkpoint: str | None) -> Iterator[None]:
+    """Trainer reads its optimizer.pt, scheduler.pt and rng_state.pth as weights only.
+
+    They are our own files, whose sums are compared before; a foreign one runs no code, but fails.
+    """
+    try:
+        yield
+    except pickle.UnpicklingError:
+        raise AriaError(
+            f"the checkpoint {checkpoint} holds more than weights, which no training here wrote: "
+            "delete that folder and run again"
+        ) from None
 
 
 def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> TrainingArguments:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from aria_dvc.errors import AriaError
+from aria_dvc.memory import is_out_of_memory
 from aria_dvc.models.hardware import best_device, inference_dtype
 from aria_dvc.models.lora import merge_adapter
 from aria_dvc.models.packaged import LANGUAGE_MODELS, packaged_path
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.source import ModelSource
+from aria_dvc.models.weights import check_finite, no_pickles, refuse_pickled
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from aria_dvc.settings import Precision
 
 Head = Literal["causal", "score"]
+FRESH_HEAD = "score.weight"  # which a model that has not learned to score has not
 
 
 def load_model(
@@ -49,14 +52,19 @@ def load_model(
     if packaged is not None:
         return _dequantised(packaged, str(source), head).to(dtype)
     loader, extra = _loader(head)
-    with _load_errors(source), quiet_transformers():
-        return loader.from_pretrained(
+    with _load_errors(source), quiet_transformers(), no_pickles():
+        refuse_pickled(source.folder)
+        model, report = loader.from_pretrained(
             str(source),
             dtype=dtype,
             use_safetensors=True,
             trust_remote_code=source.trust_remote_code,
+            output_loading_info=True,
             **extra,
         )
+        _check_whole(report)
+        check_finite(model.state_dict())
+    return model
 
 
 def load_for_play(source: ModelSource, adapter: str | Path | None, precision: Precision) -> Any:
@@ -89,13 +97,20 @@ def load_tokenizer(source: ModelSource) -> Any:
     if packaged is not None:
         with quiet_transformers(), _no_bar():
             return AutoTokenizer.from_pretrained(packaged.parent, gguf_file=packaged.name)
-    with _load_errors(source), quiet_transformers():
+    with _load_errors(source), quiet_transformers(), no_pickles():
         tokenizer = AutoTokenizer.from_pretrained(
             str(source), trust_remote_code=source.trust_remote_code
         )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def _check_whole(report: dict[str, Any]) -> None:
+    """ValueError where weights are missing, which transformers would draw at random."""
+    missing = sorted(name for name in report["missing_keys"] if name != FRESH_HEAD)
+    if missing:
+        raise ValueError(f"its files lack {len(missing)} weights, such as {missing[0]}")
 
 
 def _loader(head: Head) -> tuple[Any, dict[str, Any]]:
@@ -138,8 +153,10 @@ def _load_errors(source: ModelSource) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        if is_out_of_memory(error):
+            raise
         raise AriaError(
-            f"the model {source} cannot be loaded ({' '.join(str(error).split())}): name a folder "
-            "or model id with config.json, safetensors weights and a tokenizer"
+            f"the model {source} cannot be loaded ({' '.join(str(error).split())[:300]}): name a "
+            "folder or model id with config.json, safetensors weights and a tokenizer"
         ) from error

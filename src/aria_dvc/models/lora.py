@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from aria_dvc.errors import AriaError
+from aria_dvc.memory import is_out_of_memory
 from aria_dvc.models.quiet import quiet_transformers
-from aria_dvc.models.source import ADAPTER_WEIGHTS
+from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS
+from aria_dvc.models.weights import check_adapter, no_pickles
 
 if TYPE_CHECKING:
     import torch
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 Kind = Literal["policy", "reward_model"]
 # What PEFT raises for a configuration of no kind it knows, with odd values, or for another model.
 _OF_PEFT = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError)
+SHOWN = 300  # characters of a library's error
 TASK_TYPES = {"policy": "CAUSAL_LM", "reward_model": "SEQ_CLS"}
 
 
@@ -89,7 +93,8 @@ def load_adapter(
     """
     from peft import PeftModel
 
-    with _adapter_errors(folder), quiet_transformers():
+    with _adapter_errors(folder), quiet_transformers(), no_pickles(), _nothing_missing():
+        check_adapter(Path(folder), model)
         worn = PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
     if base_name is not None:
         worn.peft_config["default"].base_model_name_or_path = base_name
@@ -106,17 +111,33 @@ def merge_adapter(model: Any, folder: str | Path) -> Any:
 
 
 @contextmanager
+def _nothing_missing() -> Iterator[None]:
+    """OSError where PEFT only warns: weights that the file lacks would stay as they were drawn."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", message="Found missing adapter keys")
+        yield
+    if any("missing adapter keys" in str(warning.message) for warning in caught):
+        raise OSError(f"its {ADAPTER_WEIGHTS} lacks weights that its {ADAPTER_CONFIG} asks for")
+
+
+@contextmanager
 def _adapter_errors(folder: str | Path) -> Iterator[None]:
-    """Turns the many exceptions of loading into one line; pickled weights are refused."""
+    """Turns the many exceptions of loading into one line."""
     from safetensors import SafetensorError
 
     try:
-        if Path(folder).is_dir() and not (Path(folder) / ADAPTER_WEIGHTS).is_file():
-            raise OSError(f"it has no {ADAPTER_WEIGHTS}")
         yield
     except (*_OF_PEFT, SafetensorError) as error:
+        if is_out_of_memory(error):
+            raise
         raise AriaError(
             f"the adapter {folder} cannot be put on the base model "
-            f"({' '.join(str(error).split())}): give the folder that the policy stage wrote for "
-            "this base model"
+            f"({_brief(error)}): give the folder that the policy stage wrote for this base model"
         ) from None
+
+
+def _brief(error: Exception) -> str:
+    """An error in one line; of the tensors that do not fit only the first."""
+    text = " ".join(str(error).split())
+    first = text.find("size mismatch")
+    return text[max(first, 0) :][:SHOWN]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aria_dvc.errors import AriaError
 from aria_dvc.models.packaged import SENTENCE_ENCODERS, packaged_path
 from aria_dvc.models.quiet import quiet_transformers
+from aria_dvc.models.weights import no_pickles, refuse_pickled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,17 +34,25 @@ def load_encoder(name: str) -> Encoder:
     folder = packaged_path(name, SENTENCE_ENCODERS)
     if folder is not None:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
 
     try:
-        with quiet_transformers():
+        with quiet_transformers(), no_pickles():
+            _refuse_pickled_modules(Path(folder or name))
             options = {"use_safetensors": True}
             model = SentenceTransformer(str(folder or name), model_kwargs=options)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise AriaError(
-            f"embed.source: {name} cannot be loaded ({str(error).splitlines()[0][:120]}): name a "
+            f"embed.source: {name} cannot be loaded ({' '.join(str(error).split())[:120]}): name a "
             f"sentence-transformers model, a folder, or one of {', '.join(SENTENCE_ENCODERS)}"
         ) from None
     return lambda batch: model.encode(
         batch, batch_size=len(batch), convert_to_numpy=True, show_progress_bar=False
     )
+
+
+def _refuse_pickled_modules(folder: Path) -> None:
+    """Refuse a local encoder with pickled weights, in its own folder or a module's."""
+    for place in (folder, *(folder.glob("*/") if folder.is_dir() else ())):
+        refuse_pickled(place)

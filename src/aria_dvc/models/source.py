@@ -11,9 +11,9 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 
 ADAPTER_CONFIG = "adapter_config.json"
-_BASE = "base_model_name_or_path"
-_AGAIN = "give the folder that a stage wrote"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+BASE = "base_model_name_or_path"
+REMEDY = f"name the model that it was trained on in {BASE} of {ADAPTER_CONFIG}"
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,25 @@ class ModelSource:
     def base(self) -> ModelSource:
         """What an adapter says it was trained on; a folder counts from the repository's root.
 
-        Raises AriaError if it does not say.
+        Raises:
+            AriaError: it names nothing, or in the end itself.
         """
+        base = at = self._named_base()
+        seen = {self.folder.resolve()}
+        while at.is_adapter:
+            if at.folder.resolve() in seen:
+                raise AriaError(f"the adapter {self} is in the end its own base: {REMEDY}")
+            seen.add(at.folder.resolve())
+            at = at._named_base()
+        return base
+
+    def _named_base(self) -> ModelSource:
         file = self.folder / ADAPTER_CONFIG
         try:
-            found = read_json(file)
+            config = read_json(file)
         except (orjson.JSONDecodeError, UnicodeDecodeError):
-            raise AriaError(f"{file}: broken JSON: {_AGAIN}") from None
-        name = found.get(_BASE) if isinstance(found, dict) else None
+            raise AriaError(f"{file}: broken JSON: give the folder that a stage wrote") from None
+        name = config.get(BASE) if isinstance(config, dict) else None
         if not isinstance(name, str) or not name:
-            raise AriaError(f"{file}: no {_BASE}, the model that it adapts: {_AGAIN}")
+            raise AriaError(f"the adapter {self} names no base model: {REMEDY}")
         return self.named(name)

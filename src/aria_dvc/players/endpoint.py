@@ -15,11 +15,13 @@ from typing import Any
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.oracle import answers, one_question
 from aria_dvc.records.episodes import SampledWith
-from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server, read_json
+from aria_dvc.servers.client import Fault, Misfit, NoAnswer, Refusal, Server, read_json
 from aria_dvc.servers.keys import SHORTEST_KEY
 from aria_dvc.settings import Endpoint, PlaySettings
 
 FIRST_ANSWER_S = 5
+LONGEST_REPLY = 1 << 18  # characters; what is kept goes into every later prompt and the log
+MOST_TOKENS = 2**31 - 1
 EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silence
 
 
@@ -72,7 +74,8 @@ class EndpointPlayer:
             # A server that answers others has a problem with this request, not with itself.
             kind = "no_answer" if self._answered > error.since else "endpoint_unreachable"
             where = f"deadline_s of {self.endpoint} in params.yaml"
-            remedy = f"see that the server runs, or raise {where}"
+            check = "see what answers there" if error.misfit else "see that the server runs"
+            remedy = f"{check}, or raise {where}"
             raise PlayerFailure(kind, f"{error}: {remedy}") from None
         except Refusal as refusal:
             raise await self._failure(refusal) from None
@@ -128,7 +131,7 @@ class EndpointPlayer:
 
 
 def _completion(content: bytes) -> Reply:
-    """The first choice of a chat completion; Fault if it is not one."""
+    """The first choice of a chat completion; Misfit if it is not one."""
     try:
         answer = read_json(content)
         choice = answer["choices"][0]
@@ -136,10 +139,12 @@ def _completion(content: bytes) -> Reply:
         usage = answer.get("usage") or {}
         prompt = int(usage.get("prompt_tokens") or 0)
         completion = int(usage.get("completion_tokens") or 0)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-        raise Fault("an answer that is not a chat completion") from None
-    if not isinstance(text, str):
-        raise Fault("a message whose content is not text")
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError):
+        raise Misfit("an answer that is not a chat completion") from None
+    if not isinstance(text, str) or len(text) > LONGEST_REPLY:
+        raise Misfit(f"a message that is not text of at most {LONGEST_REPLY:,} characters")
+    if not all(0 <= count <= MOST_TOKENS for count in (prompt, completion)):
+        raise Misfit("a count of tokens that cannot be")
     return Reply(text, prompt, completion, cut=choice.get("finish_reason") == "length")
 
 

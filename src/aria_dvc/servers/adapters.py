@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aria_dvc.errors import AriaError
-from aria_dvc.servers.client import NoAnswer, Refusal, Server
+from aria_dvc.servers.client import Misfit, NoAnswer, Refusal, Server
 from aria_dvc.settings import Endpoint
 
 
@@ -20,7 +20,7 @@ def load_adapter(name: str, endpoint: Endpoint, model: str, folder: Path) -> End
     """
     body = {"lora_name": model, "lora_path": str(folder.resolve())}
     try:
-        Server.of(name, endpoint).ask("/load_lora_adapter", body, bytes)
+        Server.of(name, endpoint).ask("/load_lora_adapter", body, _loaded)
     except (NoAnswer, Refusal) as error:
         if not (isinstance(error, Refusal) and "already been loaded" in error.said):
             raise AriaError(
@@ -28,3 +28,9 @@ def load_adapter(name: str, endpoint: Endpoint, model: str, folder: Path) -> End
                 "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
             ) from None
     return endpoint.model_copy(update={"model": model})
+
+
+def _loaded(content: bytes) -> None:
+    """Misfit for an answer that is not vLLM's, as of a web page that answers everything."""
+    if not content.lstrip().startswith(b"Success"):
+        raise Misfit("an answer that is not vLLM's `Success: ...`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from urllib.parse import quote
 
 from aria_dvc.errors import AriaError
 
@@ -15,7 +16,7 @@ def read_key(variable: str | None, where: str) -> str:
     """The key in the environment variable, or "" without a variable.
 
     Args:
-        where: the block of params.yaml that names the variable, for the complaint.
+        where: the setting that names the variable, for the complaint.
 
     Raises:
         AriaError: the variable is not set, or holds what no HTTP header can carry.
@@ -25,8 +26,7 @@ def read_key(variable: str | None, where: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not key:
         raise AriaError(
-            f"{where}.api_key_env: the environment variable {variable} is not set: "
-            "export it before the run"
+            f"{where}: the environment variable {variable} is not set: export it before the run"
         )
     if not key.isascii() or not key.isprintable() or " " in key:
         raise AriaError(f"{where}: the key in {variable} has characters no key can have")
@@ -34,5 +34,8 @@ def read_key(variable: str | None, where: str) -> str:
 
 
 def redact(text: str, key: str) -> str:
-    """`text` with *** wherever it has the key."""
-    return text.replace(key, "***") if key else text
+    """`text` with *** wherever it has the key, also as JSON or an address would write it."""
+    forms = (key, key.replace("/", "\\/"), quote(key, safe="")) if key else ()
+    for form in forms:
+        text = text.replace(form, "***")
+    return text
