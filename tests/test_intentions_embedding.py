@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import numpy as np
 import pytest
 
-from aria_dvc.cache import VARIABLE
+from aria_dvc.cache.folder import VARIABLE
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions import embedding
