@@ -23,6 +23,7 @@ from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
+from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.params import load_params
 from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.players.base import PlayerFailure, Reply
@@ -347,7 +348,8 @@ def test_a_journal_is_that_of_the_endpoints_address_model_and_options():
     ("block", "change", "same"),
     [
         ("pace", {"in_flight": 1, "deadline_s": 5, "cache_gib": 0.5}, True),
-        ("pace", {"precision": "bfloat16"}, False),
+        ("pace", {"precision": "float32" if uses_bfloat16("auto") else "bfloat16"}, False),
+        ("pace", {"precision": "bfloat16" if uses_bfloat16("auto") else "float32"}, True),
         ("collect", {"temperature": 0.3}, False),
         ("collect", {"record_logprobs": True}, False),
         ("evaluate", {"temperature": 0.3}, True),

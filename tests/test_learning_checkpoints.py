@@ -18,9 +18,10 @@ from learning_tiny import LORA, PACE, made_up_game, policy_params, save_tiny_bas
 from safetensors.torch import load_file
 from settings import pace
 
+from aria_dvc.cache.sums import MANIFEST, damage_of, write_manifest
 from aria_dvc.errors import AriaError
 from aria_dvc.learning import checkpoints
-from aria_dvc.learning.checkpoints import COMPLETE, RunFolder, training_errors
+from aria_dvc.learning.checkpoints import RunFolder, training_errors
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.models.source import ModelSource
 from aria_dvc.params import described_fields
@@ -103,13 +104,13 @@ def test_killed_run_may_go_on_at_another_pace(folder):
             raise KeyboardInterrupt
 
     steady = {"params": policy_params(epochs=3)}  # no dropout, which draws for each micro-batch
-    train(folder, folder / "steady", cache="steady", **steady)
+    train(folder, folder / "steady", cache="cache-steady", **steady)
     with pytest.raises(KeyboardInterrupt):
-        train(folder, folder / "paced", cache="paced", progress=dies, **steady)
+        train(folder, folder / "paced", cache="cache-paced", progress=dies, **steady)
     steady["pace"] = pace(tokens_per_batch=300, checkpoint_every=3)
     started = []
     steady["progress"] = lambda done, total: started.append(done)
-    train(folder, folder / "paced", cache="paced", **steady)
+    train(folder, folder / "paced", cache="cache-paced", **steady)
     assert started[0] == 5
     curves = [pd.read_csv(folder / run / "history.csv") for run in ("steady", "paced")]
     pd.testing.assert_frame_equal(*curves, rtol=1e-3)
@@ -123,12 +124,13 @@ def test_half_written_checkpoint_is_passed_over(tmp_path, monkeypatch):
     for step in (2, 4, 10):
         (run.path / f"checkpoint-{step}").mkdir(parents=True)
         if step != 10:
-            (run.path / f"checkpoint-{step}" / COMPLETE).touch()
-    main = SimpleNamespace(is_main_process=False)
-    monkeypatch.setattr("aria_dvc.learning.checkpoints.PartialState", lambda cpu: main)
-    assert run.last_checkpoint() == str(run.path / "checkpoint-4")
+            write_manifest(run.path / f"checkpoint-{step}")
+    with monkeypatch.context() as patch:
+        second = SimpleNamespace(is_main_process=False)
+        patch.setattr("aria_dvc.learning.checkpoints.PartialState", lambda cpu: second)
+        run.last_checkpoint()
+        run.drop_checkpoints()
     assert (run.path / "checkpoint-10").exists()  # left to the first process
-    main.is_main_process = True
     assert run.last_checkpoint() == str(run.path / "checkpoint-4")
     assert not (run.path / "checkpoint-10").exists()
 
@@ -177,7 +179,7 @@ def test_failures_are_one_line_and_keep_the_last_checkpoint(folder, failing, fai
     assert "\n" not in str(caught.value)
     assert not (folder / "failed").exists()
     (checkpoint,) = cache.glob("policy/*/checkpoint-4")
-    assert (checkpoint / COMPLETE).is_file()
+    assert damage_of(checkpoint / MANIFEST) == []
     for tensor in load_file(checkpoint / "adapter_model.safetensors").values():
         assert torch.isfinite(tensor).all()
 
@@ -191,15 +193,15 @@ def test_disk_that_fills_while_a_checkpoint_is_written(folder, monkeypatch):
     original = PolicyTrainer.save_model
     monkeypatch.setattr(PolicyTrainer, "save_model", full)
     with pytest.raises(AriaError, match="disk is full"):
-        train(folder, folder / "full", cache="full")
+        train(folder, folder / "full", cache="cache-full")
     monkeypatch.undo()
     started: list[int] = []
-    train(folder, folder / "full", cache="full", progress=lambda d, t: started.append(d))
+    train(folder, folder / "full", cache="cache-full", progress=lambda d, t: started.append(d))
     assert started[0] == 3
 
 
 def test_disk_that_fills_while_the_result_is_delivered(folder, monkeypatch):
-    def full(source, target):
+    def full(source, target, ignore):
         raise shutil.Error([(source, target, "[Errno 28] No space left on device")])
 
     monkeypatch.setattr(checkpoints.shutil, "copytree", full)

@@ -74,9 +74,7 @@ class FolderLock:
     def _holder(self) -> str:
         try:
             who = orjson.loads((self.folder / HOLDER).read_bytes())
-            told = (
-                f"by process {who['pid']} on {who['host']} since {who['since']}: {who['command']}"
-            )
+            told = "by process {pid} on {host} since {since}: {command}".format(**who)
         except (OSError, ValueError, KeyError, TypeError):
             told = "by another process"
         return f"{told}: wait until it has ended, or end it, and run again"

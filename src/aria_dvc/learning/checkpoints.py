@@ -194,8 +194,8 @@ def _deliver(run: RunFolder, out_dir: str | Path) -> dict[str, Any]:
             wrong = differing(aside, read_mark(run.result / MANIFEST)["sums"])
             if wrong:
                 raise AriaError(
-                    f"{out_dir}: {wrong[0]} was not copied from {run.result} as it was written: see "
-                    "the disk, and run again"
+                    f"{out_dir}: {wrong[0]} was not copied from {run.result} as it was written: "
+                    "see the disk, and run again"
                 )
     return metrics
 

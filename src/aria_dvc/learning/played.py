@@ -83,9 +83,8 @@ class PlayedGames:
 
     def damaged(self, iterations: int) -> list[Path]:
         """What is damaged of the games of the first so many iterations."""
-        return [
-            self.of(i) / name for i in range(iterations) for name in damage_of(self.of(i) / PLAYED)
-        ]
+        folders = [self.of(number) for number in range(iterations)]
+        return [folder / name for folder in folders for name in damage_of(folder / PLAYED)]
 
     def last(self, iteration: int, count: int) -> list[LogFrames]:
         """The games of the last `count` iterations up to this one, game by game, without credit."""

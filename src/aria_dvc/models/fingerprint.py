@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,13 @@ from aria_dvc.cache.sums import MANIFEST
 from aria_dvc.files import read_json
 from aria_dvc.models.packaged import LANGUAGE_MODELS, SENTENCE_ENCODERS, packaged_path
 from aria_dvc.models.source import ADAPTER_CONFIG, ModelSource
+from aria_dvc.settings import BASE_MODEL
 
 SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py"})
 # Sums of the files, and notes on how the model was trained, which change nothing in it.
 NOTES = frozenset({MANIFEST, "metrics.json", "trainer_state.json", "training_args.bin"})
 
+HUB_S = 10.0  # to tell a model's present revision
 _HUB_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)?")
 
 
@@ -57,17 +58,32 @@ def _folder(folder: Path, base: str) -> str:
 @cache
 def _hub_commit(name: str) -> str:
     """`name@commit` of the hub's present revision or, off line, of the one on this machine."""
-    if not _HUB_ID.fullmatch(name):
+    if not _HUB_ID.fullmatch(name) or name == BASE_MODEL:
         return name
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError
-
     # sentence-transformers finds its own models by their last name alone
-    for repo in (name,) if "/" in name else (name, f"sentence-transformers/{name}"):
-        for file in ("config.json", "modules.json"):
-            with suppress(OSError, ValueError, EntryNotFoundError):
-                return f"{name}@{Path(hf_hub_download(repo, file)).parent.name}"
-    return name
+    repos = (name,) if "/" in name else (name, f"sentence-transformers/{name}")
+    commits = (look(repo) for look in (_newest_commit, _cached_commit) for repo in repos)
+    commit = next(filter(None, commits), None)
+    return f"{name}@{commit}" if commit else name
+
+
+def _newest_commit(repo: str) -> str | None:
+    from huggingface_hub import HfApi
+
+    try:
+        return HfApi().model_info(repo, timeout=HUB_S).sha
+    except Exception:  # no network, no such model, no right to it: its own kinds of errors vary
+        return None
+
+
+def _cached_commit(repo: str) -> str | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    for file in ("config.json", "modules.json"):
+        found = try_to_load_from_cache(repo, file)
+        if isinstance(found, str):
+            return Path(found).parent.name
+    return None
 
 
 def _content(file: Path) -> bytes:
