@@ -148,7 +148,7 @@ def test_a_living_writer_keeps_its_folder(tmp_path):
         (lambda host, boot: f"{host}-{boot}", 0, True),
         (lambda host, boot: f"{host}-00000000", -(10**9), True),  # before this machine was started
         (lambda host, boot: f"{host}-00000000", 0, False),  # a clone of it that runs now
-        (lambda host, boot: f"00000000-00000000", -(10**9), False),  # another machine's
+        (lambda host, boot: "00000000-00000000", -(10**9), False),  # another machine's
     ],
 )
 def test_only_of_a_writer_that_is_provably_gone(tmp_path, machine, changed_s, goes):
@@ -229,7 +229,9 @@ def test_discard_is_whole_too(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None
+)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=60))
 def test_any_name_may_be_written(tmp_path, name):
     if name in (".", ".."):
@@ -244,8 +246,7 @@ def test_a_failed_write_names_the_target_and_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="file") as caught:
         write_json(tmp_path / "file" / "target", 1)
     assert "aside" not in str(caught.value)
-    with pytest.raises(ZeroDivisionError):
-        with written_aside(tmp_path / "target") as aside:
-            aside.write_text("half")
-            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), written_aside(tmp_path / "target") as aside:
+        aside.write_text("half")
+        raise ZeroDivisionError
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
