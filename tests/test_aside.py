@@ -68,6 +68,19 @@ def run(script, *arguments, **options):
     return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, **options)
 
 
+def write_folder(target, **files):
+    with written_aside(target) as aside:
+        aside.mkdir()
+        for name, text in files.items():
+            (aside / name).write_text(text)
+
+
+def write_half(target):
+    with written_aside(target) as aside:
+        aside.write_text("half")
+        raise ZeroDivisionError
+
+
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_writers_side_by_side_never_tear_what_is_read(tmp_path, kind):
     target = tmp_path / "target"
@@ -176,9 +189,7 @@ def test_files_of_others_in_a_folder_that_is_written_anew_are_not_lost(tmp_path)
     (target / "old").write_text("1")
     (target / "thesis.txt").write_text("mine")
     with pytest.raises(AriaError, match=r"target holds thesis.txt, which .* move what is yours"):
-        with written_aside(target) as aside:
-            aside.mkdir()
-            (aside / "old").write_text("2")
+        write_folder(target, old="2")
     assert (target / "thesis.txt").read_text() == "mine"
     assert (target / "old").read_text() == "1"
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
@@ -187,8 +198,7 @@ def test_files_of_others_in_a_folder_that_is_written_anew_are_not_lost(tmp_path)
 def test_a_folder_never_replaces_a_file(tmp_path):
     (tmp_path / "target").write_text("mine")
     with pytest.raises(AriaError, match="is a file where a folder"):
-        with written_aside(tmp_path / "target") as aside:
-            aside.mkdir()
+        write_folder(tmp_path / "target")
     assert (tmp_path / "target").read_text() == "mine"
 
 
@@ -246,7 +256,6 @@ def test_a_failed_write_names_the_target_and_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="file") as caught:
         write_json(tmp_path / "file" / "target", 1)
     assert "aside" not in str(caught.value)
-    with pytest.raises(ZeroDivisionError), written_aside(tmp_path / "target") as aside:
-        aside.write_text("half")
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        write_half(tmp_path / "target")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -235,13 +235,28 @@ def flip(path):
     path.write_bytes(content)
 
 
+@pytest.fixture(scope="module")
+def interrupted(folder):
+    """The cache of a run that was cut short in its fifth step of six."""
+
+    def dies(done, total):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    train(folder, folder / "interrupted" / "whole", cache="interrupted-whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, folder / "out", cache="interrupted/cache", progress=dies)
+    return folder / "interrupted" / "cache"
+
+
 @pytest.mark.parametrize("damage", ["flip", "truncate", "missing"])
 @pytest.mark.parametrize("name", ["adapter_model.safetensors", "optimizer.pt", MANIFEST])
-def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(folder, caplog, damage, name):
-    cache = f"cache-{damage}-{name}"
-    result = kill_at(folder, 5, cache)
-    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
-    (newest,) = (folder / cache).glob("policy/*/checkpoint-4")
+def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(
+    folder, interrupted, tmp_path, caplog, damage, name
+):
+    cache = tmp_path / "cache"
+    shutil.copytree(interrupted, cache)
+    (newest,) = cache.glob("policy/*/checkpoint-4")
     if damage == "flip":
         flip(newest / name)
     elif damage == "truncate":
@@ -249,13 +264,13 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(folder, caplog, 
     else:
         (newest / name).unlink()
     started = []
-    train(folder, folder / cache / "out", cache, progress=lambda done, total: started.append(done))
+    train(folder, tmp_path / "out", cache, progress=lambda done, total: started.append(done))
     assert started[0] == 3
     # without a manifest it was never finished, which is nothing unusual
     named = f"checkpoint-4: {name} damaged: training goes on from the checkpoint before"
     assert (named in caplog.text) == ((name, damage) != (MANIFEST, "missing"))
-    whole = load_file(folder / "whole" / "adapter_model.safetensors")
-    for key, tensor in load_file(folder / cache / "out" / "adapter_model.safetensors").items():
+    whole = load_file(interrupted.parent / "whole" / "adapter_model.safetensors")
+    for key, tensor in load_file(tmp_path / "out" / "adapter_model.safetensors").items():
         torch.testing.assert_close(tensor, whole[key], rtol=1e-6, atol=1e-7)
 
 

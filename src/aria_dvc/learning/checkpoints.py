@@ -17,7 +17,7 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -104,6 +104,18 @@ class RunFolder:
         with self._lock.held() if process_state().is_main_process else nullcontext():
             yield
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the result from being pruned while it is read; nobody is waited for."""
+        mine = False
+        with suppress(OSError):  # a cache that may only be read
+            mine = self._lock.take()
+        try:
+            yield
+        finally:
+            if mine:
+                self._lock.let_go()
+
     def is_finished(self) -> bool:
         """Whether a whole result is here; a damaged one is named."""
         return first_says(self._is_finished)
@@ -189,7 +201,7 @@ def finish(run: RunFolder, out_dir: str | Path, work: Callable[[], None]) -> dic
 def _deliver(run: RunFolder, out_dir: str | Path) -> dict[str, Any]:
     metrics: dict[str, Any] = read_json(run.result / "metrics.json")
     if process_state().is_main_process:
-        with written_aside(out_dir) as aside:
+        with run.kept(), written_aside(out_dir) as aside:
             shutil.copytree(run.result, aside, ignore=shutil.ignore_patterns(MANIFEST))
             wrong = differing(aside, read_mark(run.result / MANIFEST)["sums"])
             if wrong:
