@@ -588,10 +588,9 @@ def cut_short(start):
     ],
 )
 def test_what_is_damaged_of_an_online_run_is_named_and_done_again(
-    start, cut_short, tmp_path, caplog, monkeypatch, damaged, replayed
+    start, cut_short, tmp_path, caplog, damaged, replayed
 ):
     shutil.copytree(cut_short, tmp_path / "cache")
-    monkeypatch.chdir(tmp_path)
     (run,) = (tmp_path / "cache" / "online").iterdir()
     for state in run.glob("state-*"):  # where the models lie is part of a state
         kept = read_mark(state)["state"]
