@@ -107,6 +107,23 @@ def test_writers_side_by_side_never_tear_what_is_read(tmp_path, kind):
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
+TINY = """
+import sys, time
+from aria_dvc.files import write_json
+ends = time.time() + 2
+while time.time() < ends:
+    write_json(sys.argv[1], [int(sys.argv[2])] * 3)
+"""
+
+
+def test_many_short_writes_of_one_file_all_succeed(tmp_path):
+    target = tmp_path / "target.json"
+    writers = [run(TINY, target, number, stderr=subprocess.PIPE) for number in range(6)]
+    assert [writer.communicate()[1] for writer in writers] == [""] * 6
+    assert read_json(target) in [[number] * 3 for number in range(6)]
+    assert [path.name for path in tmp_path.iterdir()] == ["target.json"]
+
+
 def test_without_a_swap_writers_of_a_folder_still_leave_a_whole_one(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_swapped", lambda one, other: False)
     script = "from aria_dvc import aside\naside._swapped = lambda a, b: False\n" + WRITER
@@ -158,7 +175,8 @@ def test_a_living_writer_keeps_its_folder(tmp_path):
 @pytest.mark.parametrize(
     ("machine", "changed_s", "goes"),
     [
-        (lambda host, boot: f"{host}-{boot}", 0, True),
+        (lambda host, boot: f"{host}-{boot}", -100, True),
+        (lambda host, boot: f"{host}-{boot}", 0, False),  # has no lock yet
         (lambda host, boot: f"{host}-00000000", -(10**9), True),  # before this machine was started
         (lambda host, boot: f"{host}-00000000", 0, False),  # a clone of it that runs now
         (lambda host, boot: "00000000-00000000", -(10**9), False),  # another machine's

@@ -29,6 +29,7 @@ from aria_dvc.errors import AriaError
 LOCK = "lock"  # in a writer's folder
 BEFORE = "before"  # what stood at the target while it is replaced, where it takes two steps
 LONGEST_NAME = 100  # of the target in the name of the writer's folder; 255 is the system's limit
+JUST_S = 60.0
 ATTEMPTS = 100  # at a target that other writers replace at the same time
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _WRITER = re.compile(r"\..+\.(?P<host>[0-9a-f]{8})-(?P<boot>[0-9a-f]{8})-[0-9a-f]{12}\.aside")
@@ -181,7 +182,7 @@ def _locked_folder(target: Path) -> tuple[Path, FileLock]:
             own.mkdir()
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(target)) from None
-        with suppress(FileNotFoundError):  # taken for a leftover before it was locked
+        with suppress(FileNotFoundError, FileExistsError):  # removed before it was locked
             lock = _lock_of(own)
             if lock is not None:
                 return own, lock
@@ -227,6 +228,8 @@ def _remove_leftover(left: Path, host: str, boot: str) -> None:
     if boot != here_boot and (host != here_host or not _older_than_boot(left)):
         return
     with suppress(OSError):
+        if not (left / LOCK).exists() and time.time() - left.stat().st_mtime < JUST_S:
+            return  # its writer is about to lock it, or to remove it
         lock = _lock_of(left)
         if lock is None:
             return

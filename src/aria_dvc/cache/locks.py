@@ -56,7 +56,7 @@ class FolderLock:
         again = self._lock.is_locked
         while True:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):  # pruned since the line before
+            with suppress(FileNotFoundError, FileExistsError):  # pruned since the line before
                 try:
                     self._lock.acquire(timeout=patience_s, poll_interval=LOOK_S)
                 except Timeout:
