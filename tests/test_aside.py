@@ -99,8 +99,8 @@ def test_writers_side_by_side_never_tear_what_is_read(tmp_path, kind):
         reads += 1
     counts = [int(writer.communicate()[0]) for writer in writers]
     assert all(writer.returncode == 0 for writer in writers)
-    assert min(counts) > 3
-    assert reads > 3
+    assert min(counts) > 0
+    assert reads > 0
     if kind == "folder":
         assert {(target / name).read_text()[0] for name in "ab"} <= seen
         assert len({(target / name).read_text() for name in "ab"}) == 1
