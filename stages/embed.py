@@ -6,13 +6,14 @@ from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.progress import progress_bar
 from aria_dvc.records.log_vectors import vectors_of
-from aria_dvc.records.schemas import EMBEDDINGS, TURNS, read_table, write_table
+from aria_dvc.records.schemas import EMBEDDINGS, write_table
+from aria_dvc.records.stored import read_turns
 from aria_dvc.records.tables import embeddings_table
 
 
 def main(params: Params, log: str) -> None:
     files, embed = files_of(params, log), params.embed
-    turns = read_table(files.turns, TURNS)
+    turns = read_turns(files.turns)
     vectors = vectors_of(turns, files.log_vectors) if embed.use_log_vectors else None
     if vectors is not None:
         vectors = unit(vectors) if embed.normalize else vectors

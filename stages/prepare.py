@@ -15,7 +15,7 @@ from aria_dvc.records.tables import check_lengths, episodes_table, turns_table
 
 def main(params: Params, log: str) -> None:
     files = files_of(params, log)
-    logged = read_log(files.raw, log)
+    logged = read_log(files.raw, log, warn=False)  # collect has said what is odd
     episodes = without_broken_off(logged)
     if len(episodes) < len(logged):
         logging.getLogger(__name__).warning(

@@ -7,13 +7,13 @@ from aria_dvc.intentions.space import read_space
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
-from aria_dvc.records.schemas import TURNS, read_table
+from aria_dvc.records.stored import read_turns
 from aria_dvc.records.tables import read_vectors
 
 
 def main(params: Params, log: str) -> None:
     files = files_of(params, log)
-    turns = read_table(files.turns, TURNS)
+    turns = read_turns(files.turns)
     vectors = read_vectors(files.embeddings, turns)
     spoken = Log.of(turns, vectors, params.aggregate.gamma)
     space = read_space(files.labels, files.tree, turns)

@@ -105,6 +105,45 @@ def test_mistakes_in_a_frame_are_named():
         aria_dvc.credit(entries(), method="aria", k=0)
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("episode_id", None, r"row 5 \(episode .*\) has no episode_id"),
+        ("position", "first", "row 5 .* has a position that is no number"),
+        ("position", True, "row 5 .* has a position that is no number"),
+        ("position", np.nan, "row 5 .* has a position that is no number"),
+        ("position", 0, "row 5 .* has a position that its episode had before"),
+        ("reward", "high", "row 5 .* has a reward that is no number"),
+        ("reward", True, "row 5 .* has a reward that is no number"),
+        ("role", None, "log: entry 2: messages.1. has the role"),
+        ("role", "Alice", "log: entry 2: role 'Alice' beside 'alice'"),
+        ("role", 4, "log: entry 2: messages.1. has the role 4"),
+        ("text", "\u200b", "log: entry 2: utterance 1 .* has no text"),
+        ("text", 3, "log: entry 2: utterance 1 .* has no text"),
+        ("embedding", "1, 2", "log: entry 2: embedding of messages.1. must be a list"),
+        ("embedding", [True, "1"], "log: entry 2: embedding of messages.1. must be a list"),
+        ("game", 4, "log: entry 2: game is 4"),
+    ],
+)
+def test_odd_cells_of_a_frame_are_named(column, value, expected):
+    frame = frame_of(entries()).assign(game="bargaining").astype(object)
+    frame.at[5, column] = value
+    if column == "game":
+        frame.loc[4:7, "game"] = pd.Series([value] * 4, index=range(4, 8), dtype=object)
+    with pytest.raises(AriaError, match=expected):
+        aria_dvc.credit(frame, method="constant")
+
+
+def test_info_that_cannot_be_written_is_refused():
+    log = entries()
+    deep: list = []
+    for _ in range(400):
+        deep = [deep]
+    for info in ({"deep": deep}, {"when": object()}):
+        with pytest.raises(AriaError, match="log: entry 1: info is no JSON"):
+            aria_dvc.credit([{**log[0], "info": info}, *log[1:]], method="constant")
+
+
 def test_the_packaged_defaults_are_those_of_the_shipped_params():
     shipped = YAML(typ="safe", pure=True).load((ROOT / "params.yaml").read_text())
     shipped["aggregate"]["further"] = tuple(shipped["aggregate"]["further"])

@@ -177,6 +177,17 @@ def test_the_utility_rule_rewards_the_own_utility():
     assert match.outcome.rewards == pytest.approx({"alice": 0.5, "bob": -0.1})
 
 
+def test_the_strict_rule_rewards_only_what_is_won():
+    match = play(BARGAINING.start(CONFIG_B, "strict_win"), "60/40", "I accept.")
+    assert match.outcome.rewards == {"alice": 1.0, "bob": 0.0}
+    match = play(
+        BARGAINING.start({**CONFIG_B, "delta_a": 0.9, "delta_b": 0.9}, "strict_win"),
+        "50/50",
+        "I accept.",
+    )
+    assert match.outcome.rewards == {"alice": 0.0, "bob": 0.0}
+
+
 def test_the_margin_rule_rewards_the_lead_within_bounds():
     match = play(BARGAINING.start(CONFIG_B, "margin"), "60/40", "50/50", "I accept.")
     assert match.outcome.rewards == pytest.approx({"alice": 0.525, "bob": 0.475})

@@ -16,6 +16,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "aria_dvc"
 # From the bottom. What stands in one row does not import its neighbours in the row either.
 LAYERS = (
+    {"shown"},
     {"errors"},
     {"aside"},
     {
@@ -28,8 +29,9 @@ LAYERS = (
         "fingerprints",
         "packaged",
         "cores",
+        "yaml_file",
     },
-    {"cache", "progress", "records.names"},
+    {"cache", "progress", "records.names", "failures"},
     {"player_specs", "settings"},
     {"player_checks"},
     {"params"},

@@ -37,7 +37,7 @@ def write_tables(info: dict, players: list[str] | None = None) -> None:
     write_parquet(FILES.episodes, episodes_table([episode]))
     actions = turns[turns["is_action"]]
     rewards = actions[["episode_id", "position", "role", "turn"]].assign(
-        label=0, cell=0, cell_size=4, live=False, **{"return": actions["reward"]}
+        label=0, cell=0, cell_size=len(actions), live=False, **{"return": actions["reward"]}
     )
     rewards = rewards.assign(reward=actions["reward"])
     write_parquet(FILES.rewards, rewards)

@@ -131,7 +131,9 @@ def test_vectors_follow_the_turns_that_are_left_and_are_missed_where_they_lack(t
     first, second, third = episodes = [episode(name, i) for i, name in enumerate("xyz")]
     turns = turns_table([first, third])
     assert carried(episodes, turns, tmp_path).tolist() == [[0, 0], [0, 1], [2, 0], [2, 1]]
-    with pytest.raises(AriaError, match=r"vectors\.parquet lacks vectors of some turns: run"):
+    with pytest.raises(
+        AriaError, match=r"episode_id z, position 0.*no vector there: run the stage collect"
+    ):
         carried([first, second], turns, tmp_path)
 
 

@@ -63,7 +63,9 @@ def test_what_is_missing_or_no_parquet_names_its_stage(tmp_path):
     with pytest.raises(AriaError, match="is missing: run the stage evaluate"):
         read_table(tmp_path / "eval.parquet", EVALUATION)
     (tmp_path / "eval.parquet").write_text("episode,won")
-    with pytest.raises(AriaError, match="is not Parquet: run the stage evaluate again"):
+    with pytest.raises(
+        AriaError, match=r"is not Parquet, or damaged \(.*\): run the stage evaluate again"
+    ):
         read_table(tmp_path / "eval.parquet", EVALUATION)
 
 

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import argparse
-import logging
+import os
 import sys
 from collections.abc import Sequence
 
 from aria_dvc import __version__
 from aria_dvc.cache.cli import add_cache_parser
 from aria_dvc.credit.cli import add_credit_parser
-from aria_dvc.errors import AriaError
+from aria_dvc.failures import one_line
+from aria_dvc.progress import warnings_to_stderr
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; an AriaError is one line on standard error and exit status 1."""
+    """Run one command; what `failures.one_line` knows is that line and exit status 1."""
     options = make_parser().parse_args(argv)
-    logging.basicConfig(format="%(message)s")
+    warnings_to_stderr()
     try:
         options.run(options)
-    except AriaError as error:
-        print(f"error: {error}", file=sys.stderr)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        line = one_line(error)
+        if line is None:
+            raise
+        print(f"error: {line}", file=sys.stderr)
+        if isinstance(error, BrokenPipeError):  # what is left over cannot be written at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -66,7 +67,7 @@ def _read(
 def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
     """The rows with an episode's together, by position if there is one.
 
-    Raises AriaError for a missing column.
+    Raises AriaError for a missing column, and as `_check_cells` does.
     """
     needed = (*NEEDED, "reward") if need_rewards else NEEDED
     missing = [name for name in needed if name not in frame.columns]
@@ -75,9 +76,38 @@ def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
             f"log: no column {', '.join(missing)}: a frame needs {', '.join(needed)}; "
             "position and embedding are optional"
         )
+    _check_cells(frame, need_rewards)
     episode = frame["episode_id"].factorize()[0]
     keys = [frame["position"].to_numpy(), episode] if "position" in frame else [episode]
     return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
+
+
+def _check_cells(frame: pd.DataFrame, need_rewards: bool) -> None:
+    """Raises AriaError for a row without an id, or whose position or reward is no number."""
+    _refuse(frame["episode_id"].isna(), frame, "has no episode_id")
+    if "position" in frame:
+        place = frame["position"]
+        _refuse(~_numeric(place), frame, "has a position that is no number: count from 0")
+        again = frame.duplicated(["episode_id", "position"])
+        _refuse(again, frame, "has a position that its episode had before: give each its own")
+    if need_rewards:
+        known = frame["reward"].notna()
+        _refuse(known & ~_numeric(frame["reward"]), frame, "has a reward that is no number")
+
+
+def _numeric(column: pd.Series) -> pd.Series:
+    """(n,) bool: numbers, and no bool, which counts as 0 or 1 elsewhere."""
+    if column.dtype.kind in "iuf":
+        return column.notna()
+    real = column.map(lambda value: isinstance(value, Real) and not isinstance(value, bool))
+    return real & column.notna()
+
+
+def _refuse(bad: pd.Series, frame: pd.DataFrame, problem: str) -> None:
+    rows = np.flatnonzero(bad.to_numpy(dtype=bool))
+    if rows.size:
+        episode = frame["episode_id"].iloc[rows[0]]
+        raise AriaError(f"log: row {rows[0]} (episode {episode}) {problem}")
 
 
 def _own_positions(rows: pd.DataFrame, log: Log) -> np.ndarray | None:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from aria_dvc.errors import AriaError
+from aria_dvc.errors import AriaError, naming
 
 LOCK = "lock"  # in a writer's folder
 BEFORE = "before"  # what stood at the target while it is replaced, where it takes two steps
@@ -52,7 +52,7 @@ def written_aside(path: str | Path) -> Iterator[Path]:
     if target.is_symlink() and target.is_dir():
         target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _own_folder(target) as own:
+    with naming(target), _own_folder(target) as own:
         aside = own / target.name
         yield aside
         _refuse_loss(aside, target)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aria_dvc.aside import written_aside
+from aria_dvc.errors import naming
+from aria_dvc.shown import cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +24,9 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    return orjson.loads(Path(path).read_bytes())
+    """The value in a JSON file; errors carry its name."""
+    with naming(path):
+        return orjson.loads(Path(path).read_bytes())
 
 
 def write_jsonl(path: str | Path, rows: list[dict[str, Any]]) -> None:
@@ -49,11 +53,24 @@ def write_parquet(path: str | Path, table: pd.DataFrame | pa.Table) -> None:
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:
+    """The table in a Parquet file; errors carry its name."""
     import pandas as pd
 
-    return pd.read_parquet(path)
+    with naming(path):
+        return pd.read_parquet(path)
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> None:
+    """Write a frame as CSV; text that begins like a formula is kept as text (see `shown.cell`)."""
+    from pandas.api.types import is_numeric_dtype
+
+    plain = frame.rename(columns=lambda name: cell(str(name)))
+    for place, kind in enumerate(frame.dtypes):
+        if not is_numeric_dtype(kind):
+            plain.isetitem(place, [_cell(value) for value in frame.iloc[:, place]])
     with written_aside(path) as aside:
-        frame.to_csv(aside, index=False, float_format="%.6g")
+        plain.to_csv(aside, index=False, float_format="%.6g")
+
+
+def _cell(value: Any) -> Any:
+    return cell(value) if isinstance(value, str) else value

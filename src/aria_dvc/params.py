@@ -1,19 +1,18 @@
 """params.yaml as typed models: every mistake in it is reported at once, with did-you-mean.
 
-Read with ruamel (YAML 1.2), since `dvc exp run -S policy.learning_rate=1e-6` writes `1e-06`,
-which YAML 1.1 readers take for a string. The blocks themselves are in settings.py.
+The blocks themselves are in settings.py.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from aria_dvc.errors import AriaError
 from aria_dvc.player_checks import pool_problems
@@ -44,11 +43,14 @@ from aria_dvc.settings import (
     SelectKParams,
 )
 from aria_dvc.suggestions import did_you_mean
+from aria_dvc.yaml_file import read_yaml, taken_for_numbers
 
 VANILLA = "vanilla"
 # A variant of one of these names is what the name says.
 NAMED_AFTER = (*get_args(CreditMethod), *get_args(PlainReturn), "behaviour_cloning")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
+_BRIEF = Repr()  # of a wrong value: it may be half of the file
+_BRIEF.maxother = _BRIEF.maxstring = 200
 
 
 class Params(Block):
@@ -69,8 +71,9 @@ class Params(Block):
         min_length=1, description="dialogues by name: games that are played, logs of your own"
     )
     rewards: dict[str, str] = Field(
-        description="final reward by game: win (1, 0.5, 0; the paper's), utility, or margin "
-        "(0.5 + (own - other) / 2, no deal 0.25); a forfeit is 0"
+        description="final reward by game: win (1, draw or no deal 0.5, 0; the paper's), "
+        "strict_win (1 or 0), utility, or margin (0.5 + (own - other) / 2, no deal 0.25); a "
+        "forfeit is 0"
     )
     endpoints: dict[str, Endpoint] = Field(
         description="OpenAI-compatible servers by name, for players and embed.source"
@@ -305,7 +308,7 @@ class Params(Block):
         )
         for where, source, watched in sources:
             path = Path(source)
-            if path.is_dir() and (not source.startswith(watched) or _has_linked_part(path)):
+            if os.path.isdir(path) and (not source.startswith(watched) or _has_linked_part(path)):
                 yield (
                     f"{where}: {source} is a folder where DVC would not see its weights change: "
                     f"link its files into {watched} (cp -rs {source} {watched}), or copy and "
@@ -332,14 +335,7 @@ def load_params(path: str | Path = "params.yaml") -> Params:
         AriaError: the file is missing, is not YAML, or has unknown or ill-typed keys; the message
             lists every problem.
     """
-    path = Path(path)
-    try:
-        raw = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise AriaError(f"{path} is missing: run from the repository's root") from None
-    except (YAMLError, UnicodeDecodeError) as error:
-        raise AriaError(f"{path} is not valid YAML: {error}") from None
-    return check_params(raw, str(path))
+    return check_params(read_yaml(Path(path)), str(path))
 
 
 def check_params(raw: Any, where: str = "params.yaml") -> Params:
@@ -347,10 +343,15 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
     if not isinstance(raw, dict):
         raise AriaError(f"{where} must be a mapping of blocks")
     try:
-        return Params.model_validate(raw, strict=False)
+        params = Params.model_validate(raw, strict=False)
+        problems = sorted(taken_for_numbers(raw, params.model_dump()))
     except ValidationError as error:
         problems = [line for item in error.errors() for line in _describe(item).split("\n")]
-        raise AriaError(f"{where}: " + "; ".join(problems)) from None
+    except UnicodeEncodeError:
+        problems = ["half of a surrogate pair in a text: write the character itself"]
+    if problems:
+        raise AriaError(f"{where}: " + "; ".join(problems))
+    return params
 
 
 def _describe(item: Any) -> str:
@@ -359,7 +360,7 @@ def _describe(item: Any) -> str:
         return f"{where}: unknown key{did_you_mean(item['loc'][-1], _siblings(item['loc']))}"
     if item["type"] == "value_error" and not where:
         return str(item["ctx"]["error"])
-    got = "" if item["type"] in ("missing", SECRET) else f" (got {item['input']!r})"
+    got = "" if item["type"] in ("missing", SECRET) else f" (got {_BRIEF.repr(item['input'])})"
     return f"{where}: {item['msg'][0].lower() + item['msg'][1:]}{got}"
 
 

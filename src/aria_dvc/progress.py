@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from aria_dvc.shown import Formatter, printable
+
 logger = logging.getLogger(__name__)
 INTERVAL_S = 10.0
 _bars = True  # false in a process beside others: two bars would overwrite each other
@@ -21,8 +23,15 @@ def log_to_stderr(*, bars: bool = True) -> None:
     """Show the messages of this program, and bars on a terminal if wanted."""
     global _bars
     _bars = bars
-    logging.basicConfig(format="%(message)s", handlers=[_Stderr()])
+    warnings_to_stderr()
     logging.getLogger("aria_dvc").setLevel(logging.INFO)
+
+
+def warnings_to_stderr() -> None:
+    """Show warnings of any program, one line each, without what would steer a terminal."""
+    handler = _Stderr()
+    handler.setFormatter(Formatter("%(message)s"))
+    logging.basicConfig(handlers=[handler])
 
 
 class _Stderr(logging.StreamHandler):
@@ -71,10 +80,10 @@ def _bar(title: str) -> Iterator[Update]:
         TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None, note="")
+        task = bar.add_task(printable(title), total=None, note="")
 
         def update(done: int, total: int, note: str = "") -> None:
-            bar.update(task, completed=done, total=total, note=note)
+            bar.update(task, completed=done, total=total, note=printable(note))
 
         yield update
 

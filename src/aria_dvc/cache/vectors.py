@@ -20,7 +20,7 @@ import numpy as np
 from filelock import FileLock
 
 from aria_dvc.cache.folder import cache_folder, today
-from aria_dvc.errors import AriaError
+from aria_dvc.errors import AriaError, naming
 
 logger = logging.getLogger(__name__)
 FILE = "vectors.sqlite"  # in the cache folder
@@ -100,7 +100,8 @@ class VectorStore:
         for _ in range(2):
             seen = _inode(self.path)
             try:
-                return work()
+                with naming(self.path):
+                    return work()
             except sqlite3.DatabaseError as error:
                 if not is_unreadable(error):
                     raise

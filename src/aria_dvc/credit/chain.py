@@ -10,7 +10,8 @@ The stages run these one by one, `credited` all three.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +23,12 @@ from aria_dvc.credit.methods.base import fit_credit
 from aria_dvc.credit.methods.registry import make_method, method_class
 from aria_dvc.credit.quality import credit_quality
 from aria_dvc.credit.selection import curve_frame, labels_by_role, select_k
+from aria_dvc.errors import AriaError
 from aria_dvc.intentions.cuts import NestedLabels, only
 from aria_dvc.intentions.indices import index_curves
 from aria_dvc.intentions.log import Log
 from aria_dvc.intentions.space import Space, find_intentions
+from aria_dvc.records.stored import read_stage_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from aria_dvc.credit.settings import AnySettings
 
 ALL = "all"
+STAGE = "select_k"
 CURVE_COLUMNS = [
     "k",
     "silhouette",
@@ -115,6 +119,31 @@ def _say_if_capped(selection: dict[str, Any], game: str) -> None:
             selection["distinct_utterances"],
             selection["selected_k"],
         )
+
+
+def read_selection(
+    path: str | Path, cuts: NestedLabels | None = None, roles: Collection[str] = ()
+) -> dict[str, Any]:
+    """The selection that `choose_k` made, from its file.
+
+    Args:
+        cuts: those that every chosen k must be among.
+        roles: those that may have a k of their own.
+
+    Raises:
+        AriaError: no such file, another content, or a k or role that the log has not.
+    """
+    found = read_stage_json(path, STAGE)
+    own = found.get("per_role")
+    records = {"selected_k": found, **(own if isinstance(own, dict) else {"per_role": None})}
+    for name, record in records.items():
+        k = record.get("selected_k") if isinstance(record, dict) else None
+        if type(k) is not int or (cuts is not None and k not in cuts.ks):
+            held = "" if cuts is None else f" (the cuts are {cuts.ks[0]}..{cuts.ks[-1]})"
+            raise AriaError(f"{path}: {name}: {k!r} is no k{held}: run the stage {STAGE} again")
+    if strange := sorted(set(own or {}) - set(roles)) if cuts is not None else []:
+        raise AriaError(f"{path}: the log has no role {strange[0]}: run the stage {STAGE} again")
+    return found
 
 
 def largest_k(selection: dict[str, Any]) -> int:

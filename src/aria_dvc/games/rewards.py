@@ -1,8 +1,11 @@
 """The reward rules of the adversarial games: what an end is worth, and what players are told.
 
-`win` compares utilities (the paper's), `utility` pays the own one, `margin` pays how far ahead a
-deal puts a player, so that a clear win is worth more than a narrow one, and a loss less than no
-deal. A forfeit is worth nothing to its speaker under every rule.
+`win` compares utilities (the paper's), `strict_win` pays only what evaluation counts as won,
+`utility` pays the own one, `margin` pays how far ahead a deal puts a player, so that a clear win
+is worth more than a narrow one, and a loss less than no deal. A forfeit is worth nothing to its
+speaker under every rule.
+
+Under `win` no deal is half a win, and a policy may settle for leaving every game at once.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ from aria_dvc.errors import AriaError
 from aria_dvc.records.names import REWARD_RULES
 from aria_dvc.suggestions import did_you_mean
 
-NO_DEAL = {"win": 0.5, "utility": 0.0, "margin": 0.25}
+NO_DEAL = {"win": 0.5, "strict_win": 0.0, "utility": 0.0, "margin": 0.25}
 """What an end without a deal is worth to each player."""
 FORFEITED = 0.0
 _AIMS = {
     "win": "Gain more than {rival}.",
+    "strict_win": "Gain more than {rival}.",
     "utility": "Gain as much as you can.",
     "margin": "Gain as much more than {rival} as you can.",
 }
@@ -40,7 +44,7 @@ def aim(rule: str, rival: str) -> str:
 
 
 def final_rewards(rule: str, utilities: Mapping[str, Fraction], deal: bool) -> dict[str, float]:
-    """Final R of both roles by their utilities; in [0, 1] under `win` and `margin`."""
+    """Final R of both roles by their utilities; in [0, 1] but under `utility`."""
     if not deal:
         return dict.fromkeys(utilities, NO_DEAL[rule])
     (one, first), (two, second) = utilities.items()
@@ -55,6 +59,8 @@ def after_forfeit(rule: str, roles: Sequence[str], loser: str) -> dict[str, floa
 def _of_deal(rule: str, own: Fraction, rival: Fraction) -> float:
     if rule == "utility":
         return float(own)
+    if rule == "strict_win":
+        return float(own > rival)
     if rule == "margin":
         return min(1.0, max(0.0, float(Fraction(1, 2) + (own - rival) / 2)))
     return 0.5 + 0.5 * ((own > rival) - (own < rival))

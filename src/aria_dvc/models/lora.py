@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from aria_dvc.settings import Lora
 
 Kind = Literal["policy", "reward_model"]
+# What PEFT raises for a configuration of no kind it knows, with odd values, or for another model.
+_OF_PEFT = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError)
 TASK_TYPES = {"policy": "CAUSAL_LM", "reward_model": "SEQ_CLS"}
 
 
@@ -112,7 +114,7 @@ def _adapter_errors(folder: str | Path) -> Iterator[None]:
         if Path(folder).is_dir() and not (Path(folder) / ADAPTER_WEIGHTS).is_file():
             raise OSError(f"it has no {ADAPTER_WEIGHTS}")
         yield
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+    except (*_OF_PEFT, SafetensorError) as error:
         raise AriaError(
             f"the adapter {folder} cannot be put on the base model "
             f"({' '.join(str(error).split())}): give the folder that the policy stage wrote for "

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import orjson
+
+from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 
 ADAPTER_CONFIG = "adapter_config.json"
+_BASE = "base_model_name_or_path"
+_AGAIN = "give the folder that a stage wrote"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
@@ -39,5 +44,16 @@ class ModelSource:
         return replace(self, name=name)
 
     def base(self) -> ModelSource:
-        """What an adapter says it was trained on; a folder counts from the repository's root."""
-        return self.named(read_json(self.folder / ADAPTER_CONFIG)["base_model_name_or_path"])
+        """What an adapter says it was trained on; a folder counts from the repository's root.
+
+        Raises AriaError if it does not say.
+        """
+        file = self.folder / ADAPTER_CONFIG
+        try:
+            found = read_json(file)
+        except (orjson.JSONDecodeError, UnicodeDecodeError):
+            raise AriaError(f"{file}: broken JSON: {_AGAIN}") from None
+        name = found.get(_BASE) if isinstance(found, dict) else None
+        if not isinstance(name, str) or not name:
+            raise AriaError(f"{file}: no {_BASE}, the model that it adapts: {_AGAIN}")
+        return self.named(name)

@@ -13,7 +13,8 @@ from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.own_actions import without_reasked
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
-from aria_dvc.records.schemas import EPISODES, REWARDS, TURNS, read_table
+from aria_dvc.records.schemas import REWARDS
+from aria_dvc.records.stored import read_episodes, read_rewards, read_turns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,12 +37,14 @@ def category_frames(
     frames = []
     for log in params.logs_of(category):
         files = files_of(params, log)
-        rewards = read_table(files.rewards, REWARDS)
+        turns = read_turns(files.turns)
+        rewards = read_rewards(files.rewards, turns)
         if credit in params.aggregate.further:
+            if f"credit_{credit}" not in rewards:
+                raise REWARDS.wrong(files.rewards, f"has no column credit_{credit}")
             rewards["reward"] = rewards[f"credit_{credit}"]
-        episodes = read_table(files.episodes, EPISODES)
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
-        tables = (read_table(files.turns, TURNS), episodes, rewards)
+        tables = (turns, read_episodes(files.episodes, turns), rewards)
         frames.append(LogFrames(log, *(_only(table, kept) for table in tables)))
     if credit is None:
         return frames

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aria_dvc.credit.chain import ALL, chosen_labels, largest_k
-from aria_dvc.files import read_json, write_csv, write_json
+from aria_dvc.credit.chain import ALL, CURVE_COLUMNS, chosen_labels, largest_k, read_selection
+from aria_dvc.files import write_csv, write_json
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.log import Log
 from aria_dvc.intentions.space import read_cuts
@@ -18,7 +18,14 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.paths import LogFiles, files_of
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.records.schemas import EPISODES, EVALUATION, REWARDS, TURNS, read_table
+from aria_dvc.records.stored import (
+    read_episodes,
+    read_evaluation,
+    read_rewards,
+    read_stage_csv,
+    read_stage_json,
+    read_turns,
+)
 from aria_dvc.records.tables import read_vectors
 from aria_dvc.report import figures
 from aria_dvc.report.metrics import (
@@ -52,11 +59,12 @@ class Run:
         return {name: self._credited(files) for name, files in self.logs.items()}
 
     def _credited(self, files: LogFiles) -> dict[str, Any]:
-        turns, episodes = read_table(files.turns, TURNS), read_table(files.episodes, EPISODES)
+        turns = read_turns(files.turns)
+        episodes = read_episodes(files.episodes, turns)
         measured = credit_metrics(
-            read_json(files.selected_k),
-            read_table(files.rewards, REWARDS),
-            read_json(files.credit_quality),
+            read_selection(files.selected_k),
+            read_rewards(files.rewards, turns),
+            read_stage_json(files.credit_quality, "aggregate"),
         )
         return {**measured, "refused_per_turn": refused_per_turn(turns, episodes)}
 
@@ -67,13 +75,15 @@ class Run:
 
     def _learned(self, category: str) -> dict[str, Any]:
         online = {
-            name: read_json(paths.online(name, category) / "metrics.json")
+            name: read_stage_json(paths.online(name, category) / "metrics.json", "online")
             for name in self.params.online.variants
         }
         return {
-            "reward_model": read_json(paths.reward_model(category) / "metrics.json"),
+            "reward_model": read_stage_json(
+                paths.reward_model(category) / "metrics.json", "reward_model"
+            ),
             "policy": {
-                name: read_json(paths.policy(name, category) / "metrics.json")
+                name: read_stage_json(paths.policy(name, category) / "metrics.json", "policy")
                 for name in self.params.variants
             },
             **({"online": online} if online else {}),
@@ -85,7 +95,7 @@ class Run:
         import pandas as pd
 
         tables = [
-            pd.read_csv(file).assign(variant=name, category=category)
+            read_stage_csv(file, ("log", "role"), "online").assign(variant=name, category=category)
             for category in self.params.categories
             for name in self.params.online.variants
             if (file := paths.online(name, category) / "online.csv").exists()
@@ -98,7 +108,7 @@ class Run:
         import pandas as pd
 
         tables = [
-            read_table(paths.evaluation(variant, category), EVALUATION)
+            read_evaluation(paths.evaluation(variant, category), variant)
             for category in self.params.categories
             for variant in self.params.variants
         ]
@@ -156,7 +166,7 @@ def write_plots(run: Run, folder: Path) -> None:
 def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
     import pandas as pd
 
-    curve = pd.read_csv(files.k_curve)
+    curve = read_stage_csv(files.k_curve, CURVE_COLUMNS, "select_k")
     curve = curve[curve["role"] == ALL].drop(columns="role")
     write_csv(folder / "k_curve" / f"{name}.csv", curve)
     calibration = run.credit[name]["credit_quality"].get("calibration", [])
@@ -165,19 +175,17 @@ def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
     pictures, k = folder / "pictures", run.credit[name]["selected_k"]
     figures.save(figures.k_curve(curve, k, name), pictures / f"k_curve_{name}.png")
     figures.save(figures.sparsity(curve, name), pictures / f"sparsity_{name}.png")
-    rewards = read_table(files.rewards, REWARDS)
+    rewards = read_rewards(files.rewards, read_turns(files.turns))
     figures.save(figures.rewards(rewards, name), pictures / f"rewards_{name}.png")
 
 
 def _losses(run: Run, category: str, folder: Path) -> None:
     """The loss of every variant that took a step."""
-    import pandas as pd
-
     for variant in run.params.variants:
         history = paths.policy(variant, category) / "history.csv"
         if history.exists():
             file = folder / "training" / f"{category}-{variant}.csv"
-            write_csv(file, pd.read_csv(history))
+            write_csv(file, read_stage_csv(history, ("step", "loss"), "policy"))
 
 
 def _learning_curve(run: Run, folder: Path) -> None:
@@ -224,9 +232,11 @@ CURVE = [
 
 
 def _intention_map(params: Params, name: str, files: LogFiles, folder: Path) -> None:
-    turns, selection = read_table(files.turns, TURNS), read_json(files.selected_k)
+    turns = read_turns(files.turns)
     log = Log.of(turns, read_vectors(files.embeddings, turns))
-    labels = chosen_labels(log, read_cuts(files.labels, turns), selection)[log.clustered]
+    cuts = read_cuts(files.labels, turns)
+    selection = read_selection(files.selected_k, cuts, log.role_names)
+    labels = chosen_labels(log, cuts, selection)[log.clustered]
     drawn, points = project(log.points, params.report.umap_points, params.seed)
     title = f"{name}: {largest_k(selection)} intentions"
     figures.save(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from aria_dvc.cache.prune import keep_within
 from aria_dvc.errors import AriaError
-from aria_dvc.memory import is_out_of_memory
+from aria_dvc.failures import one_line
 from aria_dvc.models.quiet import quiet_libraries
 from aria_dvc.params import Params, load_params
 from aria_dvc.progress import log_to_stderr
@@ -31,8 +30,9 @@ ITEMS: dict[str, Callable[[Params], Sequence[str]]] = {
 def run_stage(main: Main, *items: str) -> None:
     """Run `main(params, *arguments)`: one argument of the command line for each of `items`.
 
-    items: names in ITEMS. An argument that params.yaml does not know, every AriaError, a full
-    disk and a lack of memory end in one line on standard error and exit status 1.
+    items: names in ITEMS. An argument that params.yaml does not know, every AriaError, and what
+    `failures.one_line` knows (a full disk, a damaged file, a lack of memory) end in one line on
+    standard error and exit status 1; a bug ends in its traceback.
     """
     quiet_libraries()
     log_to_stderr()
@@ -44,18 +44,11 @@ def run_stage(main: Main, *items: str) -> None:
             _check(item, value, ITEMS[item](params))
         main(params, *arguments)
         keep_within(params.pace.cache_limit_gib)
-    except AriaError as error:
-        _fail(str(error))
-    except KeyboardInterrupt:
-        _fail("interrupted: run again to go on from what is finished")
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+    except (Exception, KeyboardInterrupt) as error:
+        line = one_line(error)
+        if line is None:
             raise
-        _fail("out of memory: lower the sizes in params.yaml or use a larger machine")
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        _fail(f"{error.filename or 'output'}: disk full: free some space and run again")
+        _fail(line)
 
 
 def _arguments(main: Main, items: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ class Observation:
     round: round of the standing offer, 0 at the start.
     horizon: the last round, None where it is not told.
     received, made: own shares in the rival's and in the own offers so far, oldest first.
-    win: the aim is more utility than the rival (reward rules win and margin), otherwise as much
+    win: the aim is more utility than the rival (every reward rule but utility), otherwise as much
         as possible.
     """
 

@@ -174,7 +174,7 @@ class SampledWith:
 class Record:
     """What is known about how an episode was played, beside the dialogue.
 
-    config: of the game. seed: of the episode. reward_rule: win, utility or margin.
+    config: of the game. seed: of the episode. reward_rule: one of REWARD_RULES.
     group_id: equal for episodes that share a configuration and were assigned together.
     players, tokens, reasks: by role; re-asks by the kind of illegal move.
     failure: who broke the game off. reason: how it ended. utilities: by role. details: numbers.

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from aria_dvc.records.episodes import SYSTEM, Episode, Utterance
+from aria_dvc.suggestions import did_you_mean
 
 CASINO_MAX_POINTS = 36.0
 ROLE_NAMES = ("alice", "bob")
+_CONVERTED = frozenset({bool, str})  # what NumPy would take for numbers
 
 
 class BadEntry(Exception):
@@ -49,11 +51,14 @@ def _vector(value: Any, where: str) -> np.ndarray | None:
     """A (d,) float32 vector, or None where the log has none."""
     if value is None:
         return None
+    converts = isinstance(value, list) and not _CONVERTED.isdisjoint(map(type, value))
     try:
-        vector = np.asarray(value, dtype=np.float32)
-    except (TypeError, ValueError):
-        vector = np.empty(0, np.float32)
-    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        with np.errstate(over="ignore"):
+            vector = np.asarray([] if converts else value, dtype=np.float32)
+            length = np.linalg.norm(vector)  # infinite or NaN where one number is, or all overflow
+    except (TypeError, ValueError, OverflowError):
+        vector, length = np.empty(0, np.float32), np.float32(0)
+    if vector.ndim != 1 or not vector.size or not np.isfinite(length):
         raise BadEntry(f"embedding of {where} must be a list of finite numbers")
     return vector
 
@@ -91,17 +96,22 @@ def _read_adversarial(entry: dict[str, Any]) -> Episode:
         _same_length(entry, f"{role}_actions", f"{role}_ids")
         said = _utterances(entry, role, f"{role}_actions", vectors)
         for position, utterance in zip(entry[f"{role}_ids"], said, strict=True):
-            if not isinstance(position, int) or position in placed:
+            if type(position) is not int or position in placed:  # True is an int to Python
                 raise BadEntry(f"{role}_ids: position {position!r} is not a free whole number")
             placed[position] = utterance
     if sorted(placed) != list(range(len(placed))):
         raise BadEntry("alice_ids and bob_ids must together count 0, 1, 2, ... without gaps")
-    prompts = {
-        role: entry[key]
-        for role, key in (("alice", "player_1_system_prompt"), ("bob", "player_2_system_prompt"))
-        if isinstance(entry.get(key), str)
-    }
+    keys = (("alice", "player_1_system_prompt"), ("bob", "player_2_system_prompt"))
+    prompts = {role: prompt for role, key in keys if (prompt := _prompt(entry, key)) is not None}
     return Episode("", "", [placed[i] for i in sorted(placed)], {}, prompts)
+
+
+def _prompt(entry: dict[str, Any], key: str) -> str | None:
+    """The text under a key, if there is one."""
+    prompt = entry.get(key)
+    if not isinstance(prompt, str | None):
+        raise BadEntry(f"{key} must be a text, got {type(prompt).__name__}")
+    return prompt
 
 
 def _adversarial_rewards(entry: dict[str, Any]) -> dict[str, Any]:
@@ -119,8 +129,8 @@ def _read_single(entry: dict[str, Any]) -> Episode:
         )
     said = [u for pair in zip(actions, answers, strict=False) for u in pair]
     said += actions[len(answers) :]
-    prompt = entry.get("system_prompt")
-    return Episode("", "", said, {}, {"agent": prompt} if isinstance(prompt, str) else {})
+    prompt = _prompt(entry, "system_prompt")
+    return Episode("", "", said, {}, {} if prompt is None else {"agent": prompt})
 
 
 def _single_rewards(entry: dict[str, Any]) -> dict[str, Any]:
@@ -143,9 +153,15 @@ def _read_messages(entry: dict[str, Any]) -> Episode:
             preamble.append(_instructions(message["content"], index))
             continue
         vector = _vector(message.get("embedding"), f"messages[{index}]")
-        said.append(Utterance(str(message["role"]), message["content"], vector))
+        said.append(Utterance(_role(message["role"], index), message["content"], vector))
     prompts = {**_shared_prompt(entry, preamble, said), **_own_prompts(entry)}
     return Episode("", "", said, {}, prompts, preamble=preamble)
+
+
+def _role(role: Any, index: int) -> str:
+    if not isinstance(role, str):
+        raise BadEntry(f"messages[{index}] has the role {role!r}: give a name as text")
+    return role
 
 
 def _instructions(content: Any, index: int) -> str:
@@ -167,7 +183,8 @@ def _shared_prompt(
 
 
 def _own_prompts(entry: dict[str, Any]) -> dict[str, str]:
-    prompts = entry.get("system_prompts") or {}
+    prompts = entry.get("system_prompts")
+    prompts = {} if prompts is None else prompts
     if not isinstance(prompts, dict) or not all(isinstance(p, str) for p in prompts.values()):
         raise BadEntry("system_prompts must map roles to texts")
     return prompts
@@ -178,11 +195,12 @@ def _message_rewards(entry: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(rewards, dict):
         raise BadEntry("rewards must map every acting role to a number")
     rewards = {role: reward for role, reward in rewards.items() if reward is not None}
-    said = [str(message["role"]) for message in entry["messages"]]
+    said = sorted({message["role"] for message in entry["messages"]})
     if SYSTEM in rewards:
         raise BadEntry(f"rewards names {SYSTEM}, which never acts: name that role differently")
-    if unheard := rewards.keys() - set(said):
-        raise BadEntry(f"rewards names {', '.join(sorted(unheard))}, who says nothing")
+    if unheard := sorted(rewards.keys() - set(said)):
+        hint = did_you_mean(unheard[0], said)
+        raise BadEntry(f"rewards names {', '.join(unheard)}, who says nothing{hint}")
     return rewards
 
 
@@ -195,14 +213,17 @@ def _read_city(entry: dict[str, Any]) -> Episode:
         said.append(Utterance("agent", (question + mark).strip()))
         if answer.strip():
             said.append(Utterance("oracle", answer.strip()))
-    return Episode("", "", said, {}, {}, {"config": {"target": entry.get("word")}})
+    word = entry.get("word")
+    if not isinstance(word, str | None):
+        raise BadEntry(f"word is {type(word).__name__}: give the word to guess as text")
+    return Episode("", "", said, {}, {}, {"config": {"target": word}})
 
 
 def _city_rewards(entry: dict[str, Any]) -> dict[str, Any]:
     done = entry.get("done")
     if done is None:
         return {}
-    if done not in (True, False):
+    if not isinstance(done, int) or done not in (0, 1):
         raise BadEntry(f"done is {done!r}: true or false is needed")
     return {"agent": float(done)}
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.schemas import LOG_VECTORS, check_file, whole_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,20 +44,25 @@ def vectors_of(turns: pd.DataFrame, path: Path) -> np.ndarray | None:
     Episodes that were left out since the log was read leave their vectors out.
 
     Raises:
-        AriaError: an utterance has no vector.
+        AriaError: another schema, vectors that are not finite, or an utterance without one.
     """
+    import pandas as pd
     import pyarrow.parquet as pq
 
     from aria_dvc.records.tables import read_vectors
 
-    keys = pq.read_table(path, columns=["episode_id", "position"]).to_pandas()
+    check_file(path, LOG_VECTORS)
+    with whole_parquet(path, LOG_VECTORS):
+        keys = pq.read_table(path, columns=["episode_id", "position"]).to_pandas()
     if not len(keys):
         return None
-    vectors = read_vectors(path)
+    LOG_VECTORS.check_values(keys, path)
+    LOG_VECTORS.refuse(keys.duplicated().to_numpy(), keys, path, "stands there twice")
+    vectors = read_vectors(path, schema=LOG_VECTORS)
     row_of = keys.reset_index().set_index(["episode_id", "position"])["index"]
-    rows = row_of.reindex(list(zip(turns["episode_id"], turns["position"], strict=True)))
-    if rows.isna().any():
-        raise AriaError(f"{path} lacks vectors of some turns: run collect and prepare again")
+    rows = row_of.reindex(pd.MultiIndex.from_frame(turns[["episode_id", "position"]]))
+    lacking = rows.isna().to_numpy()
+    LOG_VECTORS.refuse(lacking, turns, path, "this turn has no vector there")
     order = rows.to_numpy(np.int64)
     in_order = len(order) == len(vectors) and bool((order == np.arange(len(order))).all())
     return vectors if in_order else vectors[order]

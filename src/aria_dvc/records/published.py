@@ -13,8 +13,18 @@ from typing import Any
 
 from aria_dvc.files import write_jsonl
 from aria_dvc.records.episodes import SYSTEM, Episode
+from aria_dvc.records.layouts import LAYOUTS
 
 PROMPT_KEYS = {"alice": "player_1_system_prompt", "bob": "player_2_system_prompt"}
+# What a reader looks for: a configuration with such a key has it under `info` alone.
+READ_KEYS = {key for layout in LAYOUTS for key in layout.keys} | {
+    "alice_action_embeddings",
+    "bob_actions_embeddings",
+    "group_id",
+    "rewards",
+    "system_prompts",
+    *PROMPT_KEYS.values(),
+}
 NAME_KEYS = {"alice": "player_1_name", "bob": "player_2_name"}
 
 
@@ -73,7 +83,7 @@ def _adversarial(episode: Episode) -> dict[str, Any]:
         entry[f"{role}_gain"] = record.utilities.get(role)
         entry[f"{role}_actions"] = [text for _, text in said]
         entry[f"{role}_ids"] = [place for place, _ in said]
-    return {**record.config, **entry}
+    return {**{k: v for k, v in record.config.items() if k not in READ_KEYS}, **entry}
 
 
 def _single(episode: Episode) -> dict[str, Any]:

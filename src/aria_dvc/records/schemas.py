@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from aria_dvc.files import write_parquet
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from numpy.typing import ArrayLike
 
 # What Arrow calls the types of a kind; a column without any value has the type null.
 KINDS = {
@@ -36,13 +39,18 @@ KINDS = {
 class Column:
     """name: may be a pattern (in <>) that stands for several columns. kind: see KINDS.
 
-    needed: whether there must be one.
+    needed: whether there must be one. empty: whether a row may have none (null, NaN).
     """
 
     name: str
     kind: str
     meaning: str
     needed: bool = True
+    empty: bool = False
+
+    @property
+    def may_lack(self) -> bool:
+        return self.empty or self.kind.endswith("or null")
 
     def stands_for(self, name: str) -> bool:
         pattern = self.name.replace("<number>", r"\d+").replace("<method>", "[a-z_]+")
@@ -64,19 +72,46 @@ class Schema:
         for column in self.columns:
             names = [name for name in found.names if column.stands_for(name)]
             if not names and column.needed:
-                raise self._wrong(where, f"has no column {column.name}")
+                raise self.wrong(where, f"has no column {column.name}")
             for name in names:
                 kind = re.sub(r"\[\d+\]$", "", str(found.field(name).type))
                 if kind not in KINDS[column.kind]:
-                    raise self._wrong(where, f"column {name} holds {kind}, not {column.kind}")
+                    raise self.wrong(where, f"column {name} holds {kind}, not {column.kind}")
         for name in found.names:
             if not any(column.stands_for(name) for column in self.columns):
-                raise self._wrong(where, f"has a column {name} that {self.name} do not have")
+                raise self.wrong(where, f"has a column {name} that {self.name} do not have")
 
-    def _wrong(self, where: str | Path, problem: str) -> AriaError:
+    def check_values(self, table: pd.DataFrame, where: str | Path) -> None:
+        """Raises AriaError for the first cell that is null, NaN or infinite and may not be."""
+        for column in self.columns:
+            for name in () if column.may_lack else table.columns:
+                if column.stands_for(name):
+                    self.refuse(_unknown(table[name]), table, where, f"column {name} has no value")
+
+    def refuse(self, bad: ArrayLike, table: pd.DataFrame, where: str | Path, problem: str) -> None:
+        """Raises AriaError for the first row where `bad`, (n,) bool, is true."""
+        rows = np.flatnonzero(np.asarray(bad, dtype=bool))
+        if not rows.size:
+            return
+        row = int(rows[0])
+        names = [f"{key} {table[key].iloc[row]}" for key in _NAMES if key in table]
+        at = f"row {row} ({', '.join(names)})" if names else f"row {row}"
+        raise self.wrong(where, f"{at}: {problem}")
+
+    def wrong(self, where: str | Path, problem: str) -> AriaError:
+        """The error for a file of this kind, with its stage as the remedy."""
         return AriaError(f"{where}: {problem}: run the stage {self.stage} again")
 
 
+def _unknown(column: pd.Series) -> np.ndarray:
+    """(n,) bool: null, NaN or infinite."""
+    missing = column.isna().to_numpy(dtype=bool)
+    if column.dtype.kind == "f":
+        return missing | ~np.isfinite(column.to_numpy())
+    return missing
+
+
+_NAMES = ("episode_id", "position", "role")  # what names a row in an error
 _GAME = Column("game", "text", "the game, or the name of the log")
 _EPISODE = Column("episode_id", "text", "the episode; ids are unique in a log")
 _GROUP = Column(
@@ -117,7 +152,7 @@ TURNS = Schema(
         Column("turns", "int32", "the speaker's own turns in the whole episode"),
         Column("text", "text", "what is said"),
         Column("embedded", "text", "what its intention is found in: the text, or the parsed move"),
-        Column("reward", "float64", "the role's final reward R; NaN if it has none"),
+        Column("reward", "float64", "the role's final reward R; NaN if it has none", empty=True),
     ),
 )
 EPISODES = Schema(
@@ -244,24 +279,41 @@ def read_table(path: str | Path, schema: Schema, like: pd.DataFrame | None = Non
     import pandas as pd
 
     check_file(path, schema, like)
-    return pd.read_parquet(path)
+    with whole_parquet(path, schema):
+        table = pd.read_parquet(path)
+    schema.check_values(table, path)
+    return table
 
 
 def check_file(path: str | Path, schema: Schema, like: pd.DataFrame | None = None) -> None:
     """Raises AriaError as `read_table` does, without reading more than the rows' names."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with whole_parquet(path, schema):
         schema.check(pq.read_schema(path), path)
-    except FileNotFoundError:
-        raise AriaError(f"{path} is missing: run the stage {schema.stage}") from None
-    except pa.ArrowInvalid:
-        raise AriaError(f"{path} is not Parquet: run the stage {schema.stage} again") from None
-    if like is not None:
+        if like is None:
+            return
         names = pq.read_table(path, columns=["episode_id", "position"])
         keys = [column.to_numpy() for column in names.itercolumns()]
-        _check_rows(keys, like, path, schema)
+    _check_rows(keys, like, path, schema)
+
+
+@contextmanager
+def whole_parquet(path: str | Path, schema: Schema) -> Iterator[None]:
+    """Turns what reading a Parquet file may raise into one line with the stage that wrote it."""
+    import pyarrow as pa
+
+    try:
+        if Path(path).is_dir():
+            raise schema.wrong(path, "is a folder, not a Parquet file")
+        yield
+    except FileNotFoundError:
+        raise AriaError(f"{path} is missing: run the stage {schema.stage}") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        said = str(error)[:120].rstrip(".")
+        raise schema.wrong(path, f"is not Parquet, or damaged ({said})") from None
 
 
 def _check_rows(
@@ -279,7 +331,7 @@ def _check_rows(
         )
     else:
         return
-    raise AriaError(f"{path}: {problem}: run the stage {schema.stage} again")
+    raise schema.wrong(path, problem)
 
 
 def data_dictionary() -> str:

@@ -11,7 +11,7 @@ import orjson
 from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.names import is_trained
-from aria_dvc.records.schemas import EMBEDDINGS, check_file
+from aria_dvc.records.schemas import EMBEDDINGS, Schema, check_file, whole_parquet
 from aria_dvc.records.turns import own_turns
 
 if TYPE_CHECKING:
@@ -118,19 +118,34 @@ def embeddings_table(turns: pd.DataFrame, vectors: np.ndarray) -> pa.Table:
     )
 
 
-def read_vectors(path: Any, turns: pd.DataFrame | None = None) -> np.ndarray:
-    """The (n, d) float32 matrix of an embeddings file, rows in the order of the turns.
+def read_vectors(
+    path: Any, turns: pd.DataFrame | None = None, schema: Schema = EMBEDDINGS
+) -> np.ndarray:
+    """The (n, d) float32 matrix of an embeddings file, rows in the order of the turns; finite.
 
     Raises AriaError as `read_table` does; `turns` are those that the rows must belong to.
     """
     import pyarrow.parquet as pq
 
-    check_file(path, EMBEDDINGS, turns)
-    file = pq.ParquetFile(path)
-    width = file.schema_arrow.field("embedding").type.list_size
-    matrix, at = np.empty((file.metadata.num_rows, width), np.float32), 0
-    for batch in file.iter_batches(1024, columns=["embedding"]):  # a whole column takes 4 copies
-        rows = batch.column(0).flatten().to_numpy().reshape(-1, width)
-        matrix[at : at + len(rows)] = rows
-        at += len(rows)
+    check_file(path, schema, turns)
+    with whole_parquet(path, schema):
+        file = pq.ParquetFile(path)
+        width = file.schema_arrow.field("embedding").type.list_size
+        matrix, at = np.empty((file.metadata.num_rows, width), np.float32), 0
+        for batch in file.iter_batches(1024, columns=["embedding"]):  # a whole column: 4 copies
+            flat = batch.column(0).flatten()
+            if len(flat) != len(batch) * width:
+                raise schema.wrong(path, f"some of rows {at} to {at + len(batch)} have no vector")
+            rows = flat.to_numpy(zero_copy_only=False).reshape(-1, width)
+            matrix[at : at + len(rows)] = rows
+            at += len(rows)
+    _check_finite(matrix, path, schema)
     return matrix
+
+
+def _check_finite(matrix: np.ndarray, path: Any, schema: Schema) -> None:
+    for start in range(0, len(matrix), 1024):
+        bad = ~np.isfinite(matrix[start : start + 1024]).all(axis=1)
+        if bad.any():
+            row = start + int(np.flatnonzero(bad)[0])
+            raise schema.wrong(path, f"row {row}: the vector holds NaN or an infinite number")

@@ -1,0 +1,132 @@
+"""What in a log is in doubt (an error), and what is merely odd (a warning, once a log and kind).
+
+In doubt: two names that only blanks, case or invisible characters tell apart, entries that fit two
+layouts, texts without anything to see. Odd: what is left out, or may not be what was meant.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from aria_dvc.records.episodes import SYSTEM, Episode
+from aria_dvc.records.layouts import BadEntry
+
+logger = logging.getLogger(__name__)
+_FILLERS = "\u115f\u1160\u3164\uffa0\u2800"  # fillers and an empty braille cell
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def is_visible(text: str) -> bool:
+    """Whether there is anything to see in a text: white space and invisible marks are not."""
+    return (text[:1].isascii() and text[:1].isalnum()) or any(_has_ink(char) for char in text)
+
+
+def _has_ink(char: str) -> bool:
+    return unicodedata.category(char)[0] not in "CZ"
+
+
+@lru_cache(4096)
+def _squeezed(name: str) -> str:
+    """A name without blanks at its ends, doubled ones and invisible characters."""
+    seen = "".join(
+        c
+        for c in unicodedata.normalize("NFC", name)
+        if c.isspace() or (_has_ink(c) and c not in _FILLERS)
+    )
+    return " ".join(seen.split())
+
+
+@dataclass
+class Oddities:
+    """The names that a log has used so far, and what is odd in it, with its first place.
+
+    roles: by their folded form, (name, where). ids: likewise; squeezed: ids without blanks.
+    """
+
+    roles: dict[str, tuple[str, str]] = field(default_factory=lambda: {SYSTEM: (SYSTEM, "")})
+    ids: dict[str, tuple[str, str]] = field(default_factory=dict)
+    squeezed: dict[str, tuple[str, str]] = field(default_factory=dict)
+    layout: str = ""
+    odd: dict[str, list[str]] = field(default_factory=dict)
+
+    def look_at(self, episode: Episode, entry: dict[str, Any], layout: str, where: str) -> None:
+        """Take in one more episode.
+
+        Raises BadEntry where the meaning of a name is in doubt.
+        """
+        self._roles_of(episode, entry, where)
+        self._id_of(episode, where)
+        for kind in (*_of_entry(episode, entry), *self._of_layout(layout)):
+            self.odd.setdefault(kind, []).append(where)
+
+    def tell(self) -> None:
+        """A warning for every kind."""
+        for kind, places in self.odd.items():
+            more = f" (and in {len(places) - 1} more)" if len(places) > 1 else ""
+            logger.warning("%s: %s%s", places[0], kind, more)
+
+    def _roles_of(self, episode: Episode, entry: dict[str, Any], where: str) -> None:
+        rewarded = sorted(_keys(entry, "rewards"))
+        said = (utterance.role for utterance in episode.utterances)
+        for role in dict.fromkeys((*said, *rewarded, *episode.prompts)):
+            name, first = self.roles.setdefault(_squeezed(role).casefold(), (role, where))
+            if name != role:
+                raise BadEntry(
+                    f"role {role!r} beside {name!r}{_at(first)}: they differ in case or blanks "
+                    "alone: spell a role in one way"
+                )
+
+    def _id_of(self, episode: Episode, where: str) -> None:
+        name = episode.episode_id
+        close, first = self.squeezed.setdefault(_squeezed(name), (name, where))
+        if close != name:
+            raise BadEntry(
+                f"episode_id {_spelt(name)} beside {_spelt(close)}{_at(first)}: they differ in "
+                "blanks or invisible characters alone: give every episode its own id"
+            )
+        alike, first = self.ids.setdefault(name.casefold(), (name, where))
+        if alike != name:
+            kind = "episode ids that differ in case alone: they count as different episodes"
+            self.odd.setdefault(kind, []).append(where)
+
+    def _of_layout(self, layout: str) -> Iterator[str]:
+        self.layout = self.layout or layout
+        if layout != self.layout:
+            yield f"an entry of the {layout} layout in a log that starts with {self.layout}"
+
+
+def _keys(entry: dict[str, Any], name: str) -> set[str]:
+    """The keys of an object in an entry; none if there is no such object."""
+    value = entry.get(name)
+    return set(value) if isinstance(value, dict) else set()
+
+
+def _spelt(name: str) -> str:
+    """A name with its blanks and everything that looks alike in sight."""
+    return ascii(name).replace(" ", "\u2423")
+
+
+def _at(where: str) -> str:
+    return f" ({where})" if where else ""
+
+
+def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
+    info = entry.get("info")
+    if info is not None and not isinstance(info, dict):
+        yield "info is no JSON object and is left out"
+    spoken = {utterance.role for utterance in episode.utterances}
+    if silent := sorted(_keys(entry, "system_prompts") - spoken):
+        yield f"a system prompt for {', '.join(silent)}, who says nothing there"
+    texts = (utterance.text for utterance in episode.utterances)
+    if any(not text.isprintable() and _CONTROL.search(text) for text in texts):
+        yield "control characters in an utterance; they are kept"
+    if any(not utterance.text.strip(_FILLERS).strip() for utterance in episode.utterances):
+        yield "an utterance of fillers, which look like blanks"
+    if names := sorted(name for name in spoken if name != name.strip()):
+        yield f"role {names[0]!r} begins or ends with blanks"
