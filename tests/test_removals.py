@@ -13,10 +13,10 @@ ALLOWED = {
     # whole: a file, or a folder all of whose files the new one has too
     "aside.py": {
         "_in_two_steps: rename",
-        "_own_folder: rmtree",
         "_put_back: rename",
         "_put_back: rmtree",
-        "_remove_leftover: rmtree",
+        "_remove: rmtree",
+        "_remove: unlink",
         "_replace: rename",
         "_replace: replace",
         "discard: rename",

@@ -171,8 +171,19 @@ def _own_folder(target: Path) -> Iterator[Path]:
     try:
         yield own
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        _remove(own)
         lock.release()
+
+
+def _remove(own: Path) -> None:
+    """Remove a writer's folder, the lock last: what a kill leaves of it is known as left over."""
+    for path in own.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != LOCK:
+            with suppress(OSError):
+                path.unlink()
+    shutil.rmtree(own, ignore_errors=True)
 
 
 def _locked_folder(target: Path) -> tuple[Path, FileLock]:
@@ -235,7 +246,7 @@ def _remove_leftover(left: Path, host: str, boot: str) -> None:
             return
         try:
             _recover(left)
-            shutil.rmtree(left, ignore_errors=True)
+            _remove(left)
         finally:
             lock.release()
 
