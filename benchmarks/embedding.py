@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aria_dvc.cache import VARIABLE
+from aria_dvc.cache.folder import VARIABLE
 from aria_dvc.credit.settings import EMBED_BATCH as BATCH
 from aria_dvc.credit.settings import EMBEDDER as MODEL
 from aria_dvc.intentions.embedding import embed_texts

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
+from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.params import load_params
 from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.players.base import PlayerFailure, Reply
@@ -347,7 +349,8 @@ def test_a_journal_is_that_of_the_endpoints_address_model_and_options():
     ("block", "change", "same"),
     [
         ("pace", {"in_flight": 1, "deadline_s": 5, "cache_gib": 0.5}, True),
-        ("pace", {"precision": "bfloat16"}, False),
+        ("pace", {"precision": "float32" if uses_bfloat16("auto") else "bfloat16"}, False),
+        ("pace", {"precision": "bfloat16" if uses_bfloat16("auto") else "float32"}, True),
         ("collect", {"temperature": 0.3}, False),
         ("collect", {"record_logprobs": True}, False),
         ("evaluate", {"temperature": 0.3}, True),
@@ -478,3 +481,56 @@ def test_killed_and_restarted_nothing_is_lost_or_played_twice(tmp_path):
     assert [e.episode_id for e in episodes] == [f"counting-{i:05d}" for i in range(60)]
     assert {r.episode_id for r in player.asked}.isdisjoint(kept)
     assert len(journal.path.read_bytes().splitlines()) == 60
+
+
+SLOW_RUN = RUN.replace("0.004", "60")
+
+
+def test_the_same_games_are_not_played_by_two_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr("aria_dvc.cache.locks.GRACE_S", 0.2)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    first = subprocess.Popen([sys.executable, "-c", SLOW_RUN, str(tmp_path)], env=environment)
+    journal, game = Journal({}, tmp_path), CountingGame()
+    while not (journal.folder / "inputs.json").exists():
+        assert first.poll() is None
+    started = time.monotonic()
+    with pytest.raises(AriaError, match=rf"in use by process {first.pid} on .* wait until it has"):
+        collect_episodes(
+            game, assign(game, 4, 0), both(Failing(0)), play_settings(), pace(), journal=journal
+        )
+    assert journal.read() == {}  # readers never wait
+    assert time.monotonic() - started < 3
+    first.kill()
+    player = Talker(lambda r: "hi")
+    collect_episodes(
+        game, assign(game, 4, 0), both(player), play_settings(), pace(), journal=journal
+    )
+    first.wait()
+    assert len(journal.read()) == 4
+
+
+def test_a_damaged_line_in_the_middle_is_named_and_its_episode_played_again(tmp_path, caplog):
+    game, assignments = CountingGame(), assign(CountingGame(), 4, 0)
+    journal = Journal({}, tmp_path)
+    talker = Talker(lambda r: "hi")
+    first = collect_episodes(
+        game, assignments, both(talker), play_settings(), pace(), journal=journal
+    )
+    lines = journal.path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"hi"', b'"ho"', 1)
+    journal.path.write_bytes(b"".join(lines))
+    player = Talker(lambda r: "hi")
+    again = collect_episodes(
+        game, assignments, both(player), play_settings(), pace(), journal=journal
+    )
+    assert again == first
+    assert len(player.asked) == 4
+    assert "episodes.jsonl: line 2 damaged, kept in episodes.damaged.jsonl" in caplog.text
+    assert (journal.folder / "episodes.damaged.jsonl").read_bytes() == lines[1]
+    assert len(journal.read()) == 4
+
+
+def test_a_journal_of_an_earlier_layout_is_not_found(tmp_path, monkeypatch):
+    path = Journal({}, tmp_path).path
+    monkeypatch.setattr("aria_dvc.arena.journal.LAYOUT", 1)
+    assert Journal({}, tmp_path).path != path

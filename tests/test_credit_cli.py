@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -239,3 +240,79 @@ def test_answers_with_fixed_labels_get_the_label_of_their_kind():
     texts = ("Is it large?", "no, never", "Is it pink?", "It depends.")
     new = log_of(texts, [[0.1], [0], [0.9], [0]], [0] * 4, "twenty_questions", True)
     assert unseen_labels(known, new).tolist() == [0, 101, 1, -1]
+
+
+def spelled_anew(path: Path, how: str) -> Path:
+    """Another name of a file."""
+    other = path.parent / f"other-{path.name}"
+    if how == "symbolic":
+        other.symlink_to(path)
+    elif how == "hard":
+        other.hardlink_to(path)
+    elif how == "spelling":
+        (path.parent / "sub").mkdir(exist_ok=True)
+        return path.parent / "sub" / ".." / path.name
+    elif how == "relative":
+        return Path(os.path.relpath(path))
+    return path if how in ("same", "spelling", "relative") else other
+
+
+@pytest.mark.parametrize("how", ["same", "symbolic", "hard", "spelling", "relative"])
+@pytest.mark.parametrize("option", ["--out", "--quality"])
+@pytest.mark.parametrize("source", ["log", "scored"])
+def test_no_output_is_an_input(tmp_path, capsys, how, option, source):
+    files = {name: write_log(tmp_path / f"{name}.jsonl", 5, seed=3) for name in ("log", "scored")}
+    before = {name: path.read_bytes() for name, path in files.items()}
+    outputs = {"--out": tmp_path / "out.parquet", "--quality": tmp_path / "quality.json"}
+    outputs[option] = spelled_anew(files[source], how)
+    options = [part for pair in outputs.items() for part in pair]
+    assert run(files["log"], "--score", files["scored"], "--method", "constant", *options) == 1
+    error = capsys.readouterr().err
+    assert f"{option}: {outputs[option]} is the same file as" in error
+    assert error.count("\n") == 1
+    assert {name: path.read_bytes() for name, path in files.items()} == before
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("names", [("a.x", "a.x"), ("a.x", "sub/../a.x"), ("a.x", "A.X")])
+def test_no_two_outputs_are_one_file(tmp_path, capsys, names):
+    (tmp_path / "sub").mkdir()
+    log = write_log(tmp_path / "log.jsonl", 5, seed=3)
+    out, quality = (f"{tmp_path}/{name}" for name in names)
+    assert run(log, "--method", "constant", "--out", out, "--quality", quality) == 1
+    assert "is the same file as --out" in capsys.readouterr().err
+
+
+def test_two_names_of_one_output_that_exists_are_one_file(tmp_path, capsys):
+    log, out = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "out.parquet"
+    assert run(log, "--method", "constant", "--out", out) == 0
+    linked = spelled_anew(out, "hard")
+    assert run(log, "--method", "constant", "--out", out, "--quality", linked) == 1
+    assert "error: --" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "content"),
+    [("--out", "a thesis"), ("--out", '{"r2": 1}'), ("--quality", "[1]"), ("--quality", "{}")],
+)
+def test_a_file_of_another_kind_is_never_overwritten(tmp_path, capsys, option, content):
+    log, mine = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "mine"
+    mine.write_text(content)
+    assert run(log, "--method", "constant", "--out", tmp_path / "out.parquet", option, mine) == 1
+    assert "exists and is not what this command writes" in capsys.readouterr().err
+    assert mine.read_text() == content
+
+
+def test_links_and_devices_are_no_outputs(tmp_path, capsys):
+    log, target = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "precious.parquet"
+    (tmp_path / "link").symlink_to(target)
+    assert run(log, "--method", "constant", "--out", tmp_path / "link") == 1
+    assert "link is a link to" in capsys.readouterr().err
+    assert run(log, "--method", "constant", "--out", "/dev/null") == 1
+    assert "is no regular file" in capsys.readouterr().err
+
+
+def test_own_outputs_are_written_anew(tmp_path):
+    log, out = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "out.parquet"
+    for _ in range(2):
+        assert run(log, "--out", out, "--quality", tmp_path / "q.json", "--k", 3) == 0

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import numpy as np
 import pytest
 
-from aria_dvc.cache import VARIABLE
+from aria_dvc.cache.folder import VARIABLE
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions import embedding
@@ -74,7 +74,7 @@ def test_the_cache_is_one_file_of_raw_vectors_in_the_cache_folder(counted, cache
     np.testing.assert_allclose(embed(TEXTS), raw / np.linalg.norm(raw, axis=1, keepdims=True))
     assert np.array_equal(embed(TEXTS, normalize=False), raw)
     assert counted == []
-    assert [path.name for path in cache("cache").iterdir()] == ["embeddings.sqlite"]
+    assert [path.name for path in cache("cache").iterdir()] == ["vectors.sqlite"]
 
 
 def test_a_changed_model_folder_is_another_model(counted, tmp_path):
@@ -130,7 +130,7 @@ def test_cached_vectors_of_another_length_are_refused(counted, monkeypatch, cach
     monkeypatch.setattr(
         embedding, "_encoder", lambda source, endpoints: lambda b: np.ones((len(b), 5))
     )
-    found = r"vectors of 3 and 5 numbers: .* delete .*cache.embeddings\.sqlite if"
+    found = r"vectors of 3 and 5 numbers: .* delete .*cache.vectors\.sqlite if"
     with pytest.raises(AriaError, match=found):
         embed([*TEXTS, "Is it new?"])
 

@@ -18,10 +18,11 @@ SOURCE = Path(__file__).parent.parent / "src" / "aria_dvc"
 LAYERS = (
     {"shown"},
     {"errors"},
+    {"aside"},
     {
         "files",
         "memory",
-        "cache",
+        "outputs",
         "seeds",
         "suggestions",
         "chat",
@@ -30,7 +31,7 @@ LAYERS = (
         "cores",
         "yaml_file",
     },
-    {"progress", "records.names", "failures"},
+    {"cache", "progress", "records.names", "failures"},
     {"player_specs", "settings"},
     {"player_checks"},
     {"params"},
@@ -124,7 +125,7 @@ def test_what_goes_wrong_is_found(imports):
 
     for module, other in (
         ("games.base", "players.base"),  # upward
-        ("memory", "cache"),  # to a neighbour
+        ("memory", "seeds"),  # to a neighbour
         ("learning.policy", "games.registry"),  # across
         ("params", "records.episodes"),
     ):

@@ -18,9 +18,10 @@ from learning_tiny import LORA, PACE, made_up_game, policy_params, save_tiny_bas
 from safetensors.torch import load_file
 from settings import pace
 
+from aria_dvc.cache.sums import MANIFEST, damage_of, write_manifest
 from aria_dvc.errors import AriaError
 from aria_dvc.learning import checkpoints
-from aria_dvc.learning.checkpoints import COMPLETE, RunFolder, training_errors
+from aria_dvc.learning.checkpoints import RunFolder, training_errors
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.models.source import ModelSource
 from aria_dvc.params import described_fields
@@ -42,7 +43,7 @@ def progress(done, total):
 
 folder = Path(sys.argv[1])
 train_policy(PARAMS, PACE, GAMES, ModelSource(folder / "base"), folder / "killed", seed=0,
-             cache=folder / "cache", progress=progress)
+             cache=folder / sys.argv[3], progress=progress)
 """
 GAMES = [made_up_game(episodes=8, turns=3)]
 
@@ -61,10 +62,13 @@ def train(folder, out, cache="cache", params=PARAMS, games=GAMES, pace=PACE, **e
     )  # fmt: skip
 
 
-def kill_at(folder, step):
-    environment = {**os.environ, "PYTHONPATH": f"src{os.pathsep}{TESTS}"}
-    command = [sys.executable, "-c", KILLED_RUN, str(folder), str(step)]
-    return subprocess.run(command, env=environment, capture_output=True, check=False)
+def kill_at(folder, step, cache="cache"):
+    command = [sys.executable, "-c", KILLED_RUN, str(folder), str(step), cache]
+    return subprocess.run(command, env=environment(), capture_output=True, check=False)
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": f"src{os.pathsep}{TESTS}"}
 
 
 def test_killed_run_resumes_and_ends_at_the_same_weights(folder):
@@ -103,13 +107,13 @@ def test_killed_run_may_go_on_at_another_pace(folder):
             raise KeyboardInterrupt
 
     steady = {"params": policy_params(epochs=3)}  # no dropout, which draws for each micro-batch
-    train(folder, folder / "steady", cache="steady", **steady)
+    train(folder, folder / "steady", cache="cache-steady", **steady)
     with pytest.raises(KeyboardInterrupt):
-        train(folder, folder / "paced", cache="paced", progress=dies, **steady)
+        train(folder, folder / "paced", cache="cache-paced", progress=dies, **steady)
     steady["pace"] = pace(tokens_per_batch=300, checkpoint_every=3)
     started = []
     steady["progress"] = lambda done, total: started.append(done)
-    train(folder, folder / "paced", cache="paced", **steady)
+    train(folder, folder / "paced", cache="cache-paced", **steady)
     assert started[0] == 5
     curves = [pd.read_csv(folder / run / "history.csv") for run in ("steady", "paced")]
     pd.testing.assert_frame_equal(*curves, rtol=1e-3)
@@ -123,12 +127,13 @@ def test_half_written_checkpoint_is_passed_over(tmp_path, monkeypatch):
     for step in (2, 4, 10):
         (run.path / f"checkpoint-{step}").mkdir(parents=True)
         if step != 10:
-            (run.path / f"checkpoint-{step}" / COMPLETE).touch()
-    main = SimpleNamespace(is_main_process=False)
-    monkeypatch.setattr("aria_dvc.learning.checkpoints.PartialState", lambda cpu: main)
-    assert run.last_checkpoint() == str(run.path / "checkpoint-4")
+            write_manifest(run.path / f"checkpoint-{step}")
+    with monkeypatch.context() as patch:
+        second = SimpleNamespace(is_main_process=False)
+        patch.setattr("aria_dvc.learning.checkpoints.PartialState", lambda cpu: second)
+        run.last_checkpoint()
+        run.drop_checkpoints()
     assert (run.path / "checkpoint-10").exists()  # left to the first process
-    main.is_main_process = True
     assert run.last_checkpoint() == str(run.path / "checkpoint-4")
     assert not (run.path / "checkpoint-10").exists()
 
@@ -177,7 +182,7 @@ def test_failures_are_one_line_and_keep_the_last_checkpoint(folder, failing, fai
     assert "\n" not in str(caught.value)
     assert not (folder / "failed").exists()
     (checkpoint,) = cache.glob("policy/*/checkpoint-4")
-    assert (checkpoint / COMPLETE).is_file()
+    assert damage_of(checkpoint / MANIFEST) == []
     for tensor in load_file(checkpoint / "adapter_model.safetensors").values():
         assert torch.isfinite(tensor).all()
 
@@ -191,15 +196,15 @@ def test_disk_that_fills_while_a_checkpoint_is_written(folder, monkeypatch):
     original = PolicyTrainer.save_model
     monkeypatch.setattr(PolicyTrainer, "save_model", full)
     with pytest.raises(AriaError, match="disk is full"):
-        train(folder, folder / "full", cache="full")
+        train(folder, folder / "full", cache="cache-full")
     monkeypatch.undo()
     started: list[int] = []
-    train(folder, folder / "full", cache="full", progress=lambda d, t: started.append(d))
+    train(folder, folder / "full", cache="cache-full", progress=lambda d, t: started.append(d))
     assert started[0] == 3
 
 
 def test_disk_that_fills_while_the_result_is_delivered(folder, monkeypatch):
-    def full(source, target):
+    def full(source, target, ignore):
         raise shutil.Error([(source, target, "[Errno 28] No space left on device")])
 
     monkeypatch.setattr(checkpoints.shutil, "copytree", full)
@@ -221,6 +226,115 @@ def test_a_lack_of_memory_names_knobs_that_there_are(stage):
         *block, name = knob.split(".")
         assert name in described_fields(tuple(block)), knob
     assert len(knobs) == 2
+
+
+def flip(path):
+    """Change one bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def interrupted(folder):
+    """The cache of a run that was cut short in its fifth step of six."""
+
+    def dies(done, total):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    train(folder, folder / "interrupted" / "whole", cache="interrupted-whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, folder / "out", cache="interrupted/cache", progress=dies)
+    return folder / "interrupted" / "cache"
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "missing"])
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "optimizer.pt", MANIFEST])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(
+    folder, interrupted, tmp_path, caplog, damage, name
+):
+    cache = tmp_path / "cache"
+    shutil.copytree(interrupted, cache)
+    (newest,) = cache.glob("policy/*/checkpoint-4")
+    if damage == "flip":
+        flip(newest / name)
+    elif damage == "truncate":
+        os.truncate(newest / name, 10)
+    else:
+        (newest / name).unlink()
+    started = []
+    train(folder, tmp_path / "out", cache, progress=lambda done, total: started.append(done))
+    assert started[0] == 3
+    # without a manifest it was never finished, which is nothing unusual
+    named = f"checkpoint-4: {name} damaged: training goes on from the checkpoint before"
+    assert (named in caplog.text) == ((name, damage) != (MANIFEST, "missing"))
+    whole = load_file(interrupted.parent / "whole" / "adapter_model.safetensors")
+    for key, tensor in load_file(tmp_path / "out" / "adapter_model.safetensors").items():
+        torch.testing.assert_close(tensor, whole[key], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "metrics.json", "history.csv"])
+def test_a_damaged_result_is_named_and_computed_again(folder, tmp_path, caplog, name):
+    train(folder, tmp_path / "a", cache=tmp_path / "cache")
+    (result,) = (tmp_path / "cache").glob("policy/*/result-*")
+    flip(result / name)
+    steps = []
+    train(folder, tmp_path / "b", tmp_path / "cache", progress=lambda d, t: steps.append(d))
+    assert f"{name} damaged: it is computed again" in caplog.text
+    assert steps[0] == 1
+    assert (tmp_path / "a" / "adapter_model.safetensors").read_bytes() == (
+        tmp_path / "b" / "adapter_model.safetensors"
+    ).read_bytes()
+    assert damage_of(result / MANIFEST) == []
+    assert not (tmp_path / "b" / MANIFEST).exists()
+
+
+def test_what_is_delivered_is_what_was_trained(folder, tmp_path, monkeypatch):
+    def damaging(source, target, ignore):
+        shutil_copytree(source, target, ignore=ignore)
+        flip(Path(target) / "adapter_model.safetensors")
+
+    shutil_copytree = shutil.copytree
+    monkeypatch.setattr(checkpoints.shutil, "copytree", damaging)
+    with pytest.raises(AriaError, match=r"adapter_model.safetensors was not copied from"):
+        train(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_result_counts_for_the_precision_that_it_was_asked_in(folder, tmp_path):
+    steps: list[int] = []
+    for precision, trained in (("float32", True), ("bfloat16", True), ("float32", False)):
+        steps.clear()
+        train(
+            *(folder, tmp_path / precision, tmp_path / "cache"),
+            pace=pace(precision=precision, checkpoint_every=2),
+            progress=lambda done, total: steps.append(done),
+        )
+        assert bool(steps) == trained
+    (run,) = (tmp_path / "cache" / "policy").iterdir()
+    assert {path.name for path in run.glob("result-*")} == {"result-float32", "result-bfloat16"}
+
+
+HELD_RUN = KILLED_RUN.replace("os.kill(os.getpid(), signal.SIGKILL)", "print('at', flush=True)\n"
+                              "        import time; time.sleep(60)")  # fmt: skip
+
+
+def test_a_second_process_does_not_train_the_same_and_a_reader_does_not_wait(folder, monkeypatch):
+    monkeypatch.setattr("aria_dvc.cache.locks.GRACE_S", 0.2)
+    command = [sys.executable, "-c", HELD_RUN, str(folder), "5", "cache-held"]
+    first = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE)
+    assert first.stdout.readline() == b"at\n"
+    (checkpoint,) = (folder / "cache-held").glob("policy/*/checkpoint-4")
+    with pytest.raises(AriaError, match=rf"in use by process {first.pid} on .* wait until"):
+        train(folder, folder / "second", "cache-held")
+    assert damage_of(checkpoint / MANIFEST) == []  # it has removed nothing
+    train(folder, folder / "reader", "cache")  # finished before: only read
+    with RunFolder("policy", checkpoint.parent.name, folder / "cache")._lock.held():
+        train(folder, folder / "reader", "cache")
+    first.kill()
+    first.wait()
+    train(folder, folder / "second", "cache-held")
 
 
 def test_other_errors_are_not_disguised():

@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -24,6 +25,7 @@ from peft import PeftModel
 from pydantic import ValidationError
 from safetensors.torch import load_file
 
+from aria_dvc.cache.sums import files_of, read_mark, vouch
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, read_parquet, write_json
 from aria_dvc.learning import fresh_credit, online_run, online_update
@@ -478,7 +480,7 @@ def test_games_of_which_a_kill_left_half_are_played_again(start, tmp_path, monke
     monkeypatch.setattr("aria_dvc.learning.played.turns_table", killed)
     with pytest.raises(KeyboardInterrupt):
         short(start, tmp_path / "out")
-    assert not list((tmp_path / "cache").rglob("played.json"))
+    assert not list((tmp_path / "cache").rglob("played*.json"))
     monkeypatch.undo()
     assert short(start, tmp_path / "out")["iterations"] == 1
 
@@ -555,3 +557,54 @@ def test_only_what_the_newest_policy_said_is_an_action_and_groups_are_an_iterati
     assert log.turns["group_id"].tolist() == ["0/g"] * 6 + ["1/g"] * 6
     assert set(log.episodes["group_id"]) == {"0/g", "1/g"}
     assert log.turns["episode_id"].iloc[-1] == "1/2"
+
+
+def flip(path):
+    """Change one bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def cut_short(start):
+    """The cache of a run that was cut short in its third iteration, and where a whole one ends."""
+    online(start, start / "whole", start / "whole-cache", Rollouts(base_of(start)))
+    with pytest.raises(KeyboardInterrupt):
+        online(start, start / "cut", start / "cut-cache", Rollouts(base_of(start), dies_at=2))
+    return start / "cut-cache"
+
+
+@pytest.mark.parametrize(
+    ("damaged", "replayed"),
+    [
+        ("state-2.sums.json", 2),  # the games of the second iteration are still good
+        ("checkpoint-4/adapter_model.safetensors", 2),
+        ("checkpoint-4/optimizer.pt", 2),
+        ("iteration-1/turns.parquet", 3),
+        ("iteration-1/played.sums.json", 3),
+        ("iteration-0/episodes.parquet", 3),  # the second policy is what it was, so are its games
+        ("iteration-0/rewards.parquet", 2),  # never read again
+    ],
+)
+def test_what_is_damaged_of_an_online_run_is_named_and_done_again(
+    start, cut_short, tmp_path, caplog, damaged, replayed
+):
+    shutil.copytree(cut_short, tmp_path / "cache")
+    (run,) = (tmp_path / "cache" / "online").iterdir()
+    for state in run.glob("state-*"):  # where the models lie is part of a state
+        kept = read_mark(state)["state"]
+        kept["policy"] = kept["policy"].replace(str(cut_short), str(tmp_path / "cache"))
+        vouch(state, files_of(Path(kept["policy"])), state=kept)
+    flip(run / damaged)
+    rest = Rollouts(base_of(start))
+    online(start, tmp_path / "out", tmp_path / "cache", rest)
+    if damaged != "iteration-0/rewards.parquet":
+        assert f"{Path(damaged).name} damaged" in caplog.text
+    assert len(rest.versions) == replayed
+    whole, mended = (
+        load_file(folder / "adapter_model.safetensors")
+        for folder in (start / "whole", tmp_path / "out")
+    )
+    for name, tensor in whole.items():
+        torch.testing.assert_close(mended[name], tensor, rtol=1e-6, atol=1e-7)

@@ -103,12 +103,12 @@ def test_the_first_process_is_not_met_at_a_barrier(tmp_path):
     from threading import Timer
     from unittest import mock
 
-    from aria_dvc.files import write_json
+    from aria_dvc.cache.sums import vouch
     from aria_dvc.learning import played
 
     mark, second = tmp_path / "played.json", mock.Mock(is_main_process=False)
     second.wait_for_everyone.side_effect = AssertionError("a barrier")
-    write_json(mark, {"version": "0:old", "result": 1})
-    Timer(0.2, write_json, (mark, {"version": "0:new", "result": 2})).start()
+    vouch(mark, [], version="0:old", result=1)
+    Timer(0.2, vouch, (mark, []), {"version": "0:new", "result": 2}).start()
     with mock.patch.object(played, "process_state", return_value=second):
         assert played.first_only(mark, "0:new", lambda: sys.exit("it played")) == 2

@@ -1,5 +1,6 @@
 """The door to models: adapters as sources, fingerprints, packaged weights, quiet."""
 
+import hashlib
 import shutil
 import sys
 
@@ -21,6 +22,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json
 from aria_dvc.learning.base_model import materialise
 from aria_dvc.learning.policy import train_policy
+from aria_dvc.models import fingerprint as fingerprint_module
 from aria_dvc.models import packaged
 from aria_dvc.models.adapted import AdaptedLinear
 from aria_dvc.models.fingerprint import fingerprint, weights_fingerprint
@@ -30,7 +32,7 @@ from aria_dvc.models.lora import add_lora, load_adapter, merge_adapter
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.saving import save_model
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings import BaseModelParams
+from aria_dvc.settings import BASE_MODEL, BaseModelParams
 
 IDS = torch.tensor([[3, 5, 7, 11]])
 
@@ -162,7 +164,7 @@ def test_an_adapter_without_its_base_is_one_line(adapter, tmp_path, monkeypatch)
 def test_fingerprints_follow_what_a_model_says_and_nothing_else(adapter, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(adapter.folder, copy)
-    before = fingerprint(adapter)
+    before = fingerprint(adapter.folder)
     config = read_json(copy / "adapter_config.json")
     write_json(
         copy / "adapter_config.json",
@@ -183,8 +185,55 @@ def test_fingerprints_follow_what_a_model_says_and_nothing_else(adapter, tmp_pat
     assert fingerprint(copy) != before
 
 
-def test_a_name_is_its_own_fingerprint():
+@pytest.fixture
+def no_hub(monkeypatch):
+    monkeypatch.setattr(fingerprint_module, "_newest_commit", lambda repo: None)
+    fingerprint_module._hub_commit.cache_clear()
+    yield
+    fingerprint_module._hub_commit.cache_clear()
+
+
+def test_a_name_that_nobody_knows_is_its_own_fingerprint(no_hub):
     assert fingerprint("org/model") == fingerprint(ModelSource("org/model")) == "org/model"
+    assert fingerprint("./no/folder/here") == "./no/folder/here"
+
+
+def test_a_hub_id_is_its_commit(no_hub, monkeypatch, tmp_path):
+    config = tmp_path / "snapshots" / "c0ffee" / "config.json"
+    monkeypatch.setattr(
+        "huggingface_hub.try_to_load_from_cache",
+        lambda repo, file: str(config) if repo == "sentence-transformers/mini" else None,
+    )
+    assert fingerprint("mini") == "mini@c0ffee"
+    fingerprint_module._hub_commit.cache_clear()
+    monkeypatch.setattr(fingerprint_module, "_newest_commit", lambda repo: f"new-{repo}")
+    assert fingerprint("org/mini") == "org/mini@new-org/mini"
+    assert fingerprint(BASE_MODEL) == BASE_MODEL  # a folder of ours, there or not
+
+
+def test_packaged_weights_have_the_fingerprint_of_their_content(monkeypatch, tmp_path):
+    for name in (*packaged.LANGUAGE_MODELS, *packaged.SENTENCE_ENCODERS):
+        assert name not in fingerprint(name)
+    for content in (b"1", b"2"):
+        (tmp_path / "model.gguf").write_bytes(content)
+        monkeypatch.setattr(
+            fingerprint_module, "packaged_path", lambda source, among: tmp_path / "model.gguf"
+        )
+        assert fingerprint("any") == hashlib.sha256(content).hexdigest()
+
+
+def test_an_adapter_as_a_model_is_known_by_its_base_too(base, adapter, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(adapter.folder, copy)
+    known = []
+    for seed in (0, 1):
+        tiny_model(seed=seed).save_pretrained(tmp_path / "base")
+        config = read_json(copy / "adapter_config.json")
+        changed = {**config, "base_model_name_or_path": str(tmp_path / "base")}
+        write_json(copy / "adapter_config.json", changed)
+        known.append((fingerprint(copy), fingerprint(ModelSource(copy))))
+    assert known[0][0] == known[1][0]
+    assert known[0][1] != known[1][1]
 
 
 def test_weights_have_a_fingerprint_wherever_they_come_from(base):

@@ -107,11 +107,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _where(error: BaseException) -> str:
     """The file that an error is about; "" if that is not known.
 
-    A file that is written aside (`.name...`) stands for the file `name` that it would become.
+    A file that is written aside (`.name...aside/name`) stands for the file that it would become.
     """
     about = getattr(error, "about", "")
     file = str(getattr(error, "filename", None) or "")
-    if file and about and Path(file).name.startswith(f".{Path(about).name}"):
+    if about and any(part.startswith(f".{Path(about).name}") for part in Path(file).parts):
         return str(about)
     return file or str(about)
 

@@ -1,56 +1,19 @@
-"""Files that are whole or absent: written aside under a temporary name, then renamed."""
+"""JSON, JSON lines, Parquet and CSV, each file whole or absent (see aside.py)."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from aria_dvc.errors import AriaError, naming
+from aria_dvc.aside import written_aside
+from aria_dvc.errors import naming
 from aria_dvc.shown import cell
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-
-@contextmanager
-def written_aside(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it takes the name `path`.
-
-    Works for files and folders. On an exception the temporary is removed and `path` is untouched.
-
-    Raises:
-        AriaError: `path` is a folder and a file was written.
-    """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # One name a target: what a killed run has left is removed by the next.
-    aside = target.with_name(f".{target.name}.aside")
-    remove(aside)
-    try:
-        with naming(target):
-            yield aside
-            if target.is_dir():
-                if not aside.is_dir():
-                    raise AriaError(f"{target} is a folder: name a file to write")
-                shutil.rmtree(target)
-            os.replace(aside, target)
-    finally:
-        remove(aside)
-
-
-def remove(path: Path) -> None:
-    """Delete a file, link or folder if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def write_json(path: str | Path, value: Any) -> None:

@@ -20,9 +20,19 @@ SOURCE = Path(__file__).parent.parent
 PLUMBING = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
+        "aside",
+        "cache.cli",
+        "cache.entries",
+        "cache.folder",
+        "cache.lines",
+        "cache.locks",
+        "cache.prune",
+        "cache.sums",
+        "cache.vectors",
         "errors",
         "fingerprints",
         "memory",
+        "outputs",
         "params",
         "settings",
         "arena.stats",

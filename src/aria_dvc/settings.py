@@ -110,6 +110,12 @@ class Pace(Block):
     checkpoint_every: int = Field(
         ge=1, description="optimiser steps between checkpoints, which make training resumable"
     )
+    cache_limit_gib: float = Field(
+        20.0,
+        ge=0,
+        description="the most that .aria_cache keeps on disk after a stage; what was used longest "
+        "ago goes first",
+    )
     precision: Precision = Field(
         description="auto = bfloat16 where the hardware multiplies it natively; or float32, "
         "bfloat16"

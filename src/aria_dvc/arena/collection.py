@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from aria_dvc.arena.assignments import Assignment, check_players
@@ -110,14 +111,15 @@ async def play_all(
         The episodes in the order of `assignments`.
 
     Raises:
-        AriaError: a role has no player, or a player could not be reached within its deadline.
+        AriaError: a role has no player, a player could not be reached within its deadline, or
+            another process plays the same games.
     """
     if not all(assignment.players for assignment in assignments):
         check_players(game, players)
-    finished = from_journal(journal, assignments)
-    collection = _Collection(game, players, settings, pace, reward, journal, finished)
     title = title or game.name
-    with progress_bar(title) as update:
+    with journal.held() if journal else nullcontext(), progress_bar(title) as update:
+        finished = from_journal(journal, assignments)
+        collection = _Collection(game, players, settings, pace, reward, journal, finished)
         stats = Stats(title, len(assignments), len(finished), update)
         await _run_all(collection, [a for a in assignments if a.episode_id not in finished], stats)
     logger.info(stats.summary())

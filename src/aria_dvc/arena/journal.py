@@ -3,51 +3,57 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from aria_dvc.cache import cache_folder
+from aria_dvc.cache.folder import LAYOUT, cache_folder, note_use
+from aria_dvc.cache.lines import CheckedLines
+from aria_dvc.cache.locks import FolderLock
 from aria_dvc.files import write_json
 from aria_dvc.records.episodes import Episode, Utterance
 
 
 class Journal:
-    """An append-only file of finished episodes, one JSON object a line, each synced to disk.
+    """An append-only file of finished episodes, each checked by a sum and synced to disk.
 
     The folder's name is a hash of everything that the episodes depend on, so a journal is found
-    again only by a run that would play the same episodes. A line that a crash has torn is dropped.
+    again only by a run that would play the same episodes. What is damaged counts as not played.
     """
 
     def __init__(self, inputs: Mapping[str, Any], folder: Path | None = None) -> None:
-        text = orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps([LAYOUT, inputs], option=orjson.OPT_SORT_KEYS)
         root = cache_folder() / "collect" if folder is None else folder
         self.folder = root / hashlib.sha256(text).hexdigest()[:24]
         self.path = self.folder / "episodes.jsonl"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self.folder / "inputs.json", dict(inputs))
+        self.inputs = dict(inputs)
+        self._lines, self._lock = CheckedLines(self.path), FolderLock(self.folder)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The right to append; what a crash has torn or the disk has damaged is set right first.
+
+        Raises:
+            AriaError: another process plays these games.
+        """
+        with self._lock.held():
+            write_json(self.folder / "inputs.json", self.inputs)
+            self._lines.mend("their episodes are played again")
+            yield
 
     def read(self) -> dict[str, Episode]:
-        """Finished episodes by id; afterwards the file ends with a whole line."""
-        if not self.path.exists():
-            return {}
-        raw = self.path.read_bytes()
-        whole = raw[: raw.rfind(b"\n") + 1]
-        if len(whole) < len(raw):
-            os.truncate(self.path, len(whole))
-        episodes = [_episode(orjson.loads(line)) for line in whole.splitlines()]
+        """Finished episodes by id; needs no right and waits for nobody."""
+        if self.folder.is_dir():
+            note_use(self.folder)
+        episodes = [_episode(entry) for entry in self._lines.read()]
         return {episode.episode_id: episode for episode in episodes}
 
     def append(self, episode: Episode) -> None:
         """Add one finished episode; it is on disk when this returns."""
-        line = orjson.dumps(_entry(episode)) + b"\n"
-        with self.path.open("ab") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        self._lines.add(_entry(episode))
 
 
 def _entry(episode: Episode) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.memory import give_back_memory
 from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.models.source import ModelSource
 from aria_dvc.player_specs import Pool, endpoint_name, specs_of, weights_of
 from aria_dvc.players.base import Player
@@ -76,12 +77,20 @@ class Session:
     def play(self, params: Params, title: str = "") -> list[Episode]:
         """Play what the journal does not hold yet.
 
-        Raises AriaError if a player is unknown or cannot be reached.
+        Raises AriaError if a player is unknown or cannot be reached, or another process plays these
+        games.
         """
         wanted, journal = self._wanted(params), self._journal(params)
         finished = from_journal(journal, wanted)
         if len(finished) == len(wanted):  # without loading a model
             return [finished[assignment.episode_id] for assignment in wanted]
+        with journal.held():  # before a model is loaded
+            return self._play_missing(params, wanted, journal, title)
+
+    def _play_missing(
+        self, params: Params, wanted: list[Assignment], journal: Journal, title: str
+    ) -> list[Episode]:
+        finished = from_journal(journal, wanted)
         missing = [assignment for assignment in wanted if assignment.episode_id not in finished]
         named = {spec for assignment in missing for spec in assignment.players.values()}
         try:
@@ -141,7 +150,7 @@ class Session:
             "trained": sorted(self.trained),
             "served_by": self.served_by,
             "settings": self.settings.model_dump(),
-            "precision": params.pace.precision,
+            "bfloat16": self.plays_in_process and uses_bfloat16(params.pace.precision),
             "endpoints": {
                 name: endpoint.model_dump(include={"base_url", "model", "options"})
                 for name, endpoint in params.endpoints.items()

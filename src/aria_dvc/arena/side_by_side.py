@@ -18,8 +18,8 @@ import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from aria_dvc.arena.sessions import Session
-from aria_dvc.cache import VARIABLE as CACHE_VARIABLE
-from aria_dvc.cache import cache_folder
+from aria_dvc.cache.folder import VARIABLE as CACHE_VARIABLE
+from aria_dvc.cache.folder import cache_folder
 from aria_dvc.cores import default_threads
 from aria_dvc.errors import AriaError
 from aria_dvc.models.quiet import quiet_libraries

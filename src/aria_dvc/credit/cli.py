@@ -6,9 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from aria_dvc.credit.methods.registry import method_names
 from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
+from aria_dvc.outputs import check_outputs, is_parquet
 from aria_dvc.records.names import PLAYABLE
 
 USAGE = """\
@@ -50,8 +53,9 @@ def run_credit(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
     Raises:
-        AriaError: see `credit_of` and `read_logs`; options out of range.
+        AriaError: see `credit_of`, `read_logs` and `check_outputs`; options out of range.
     """
+    _check_files(args)
     from aria_dvc.credit.chain import quality_of
     from aria_dvc.credit.logs import credit_of, read_logs
     from aria_dvc.files import write_json, write_parquet
@@ -66,11 +70,27 @@ def run_credit(args: argparse.Namespace) -> None:
         write_json(args.quality, quality_of(fitted, settings))
 
 
+def _check_files(args: argparse.Namespace) -> None:
+    outputs = {"--out": (args.out, is_parquet)}
+    if args.quality:
+        outputs["--quality"] = (args.quality, _is_quality)
+    inputs = {"the log": args.logs, "--score": args.score or []}
+    if args.embed:
+        inputs["--embed"] = [Path(args.embed)]
+    check_outputs(outputs, inputs)
+
+
+def _is_quality(content: bytes) -> bool:
+    """Whether it is what --quality writes (see `quality_of`)."""
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(found, dict) and {"method", "episodes"} <= found.keys()
+
+
 def _settings(args: argparse.Namespace) -> CreditSettings:
-    """The options as settings; refuses what would only fail after the fit."""
-    for option, path in (("--out", args.out), ("--quality", args.quality)):
-        if path and path.is_dir():
-            raise AriaError(f"{option}: {path} is a folder: name a file to write")
+    """The options as settings."""
     try:
         aggregate = Aggregate(args.method, args.gamma, args.folds)
     except AriaError as problem:

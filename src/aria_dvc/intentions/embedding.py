@@ -6,21 +6,18 @@ encoded in order of length, so that a batch holds texts of like length and paddi
 
 from __future__ import annotations
 
-import hashlib
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 
 import numpy as np
 
-from aria_dvc.cache import cache_folder
+from aria_dvc.cache.folder import note_use
+from aria_dvc.cache.vectors import VectorStore, vectors_file
 from aria_dvc.errors import AriaError
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.sentences import Encoder, load_encoder
 from aria_dvc.player_specs import endpoint_name, find_endpoint
 from aria_dvc.settings import Endpoint
 
-CACHE = "embeddings.sqlite"  # in the cache folder
 Progress = Callable[[int, int], None]
 
 
@@ -50,17 +47,18 @@ def embed_texts(
         if not text.strip():
             raise AriaError(f"text {index} is empty and cannot be embedded: remove the utterance")
     distinct = sorted(set(texts), key=lambda text: (len(text), text))
-    with closing(_Cache(_identity(source, endpoints))) as store:
-        known = store.get(distinct)
-        missing = [text for text in distinct if text not in known]
-        if missing:
-            encode = _encoder(source, endpoints)
-            for start in range(0, len(missing), batch_size):
-                batch = missing[start : start + batch_size]
-                vectors = _checked(encode(batch), batch, source)
-                store.put(batch, vectors)
-                known.update(zip(batch, vectors, strict=True))
-                progress(min(start + batch_size, len(missing)), len(missing))
+    store = VectorStore(embedder_identity(source, endpoints))
+    known = store.get(distinct)
+    missing = [text for text in distinct if text not in known]
+    if missing:
+        encode = _encoder(source, endpoints)
+        for start in range(0, len(missing), batch_size):
+            batch = missing[start : start + batch_size]
+            vectors = _checked(encode(batch), batch, source)
+            store.put(batch, vectors)
+            known.update(zip(batch, vectors, strict=True))
+            progress(min(start + batch_size, len(missing)), len(missing))
+    note_use(store.path)
     _check_lengths(known, source)
     matrix = np.stack([known[text] for text in texts])
     return unit(matrix) if normalize else matrix
@@ -79,7 +77,7 @@ def _check_lengths(known: dict[str, np.ndarray], source: str) -> None:
     if len(lengths) > 1:
         raise AriaError(
             f"embed.source {source} has vectors of {' and '.join(map(str, lengths))} numbers: "
-            f"use one model, and delete {cache_folder() / CACHE} if it keeps those of another"
+            f"use one model, and delete {vectors_file()} if it keeps those of another"
         )
 
 
@@ -98,46 +96,13 @@ def _encoder(source: str, endpoints: Mapping[str, Endpoint]) -> Encoder:
     return endpoint_encoder(name, find_endpoint(name, endpoints))
 
 
-def _identity(source: str, endpoints: Mapping[str, Endpoint]) -> str:
-    """What vectors depend on: the source's name, and what may change behind it.
+def embedder_identity(source: str, endpoints: Mapping[str, Endpoint]) -> str:
+    """What vectors depend on beside the text: the content of the model, or who answers for it.
 
-    That is an endpoint's address and model, and the content of a folder.
+    An endpoint is known by its address and model; what runs behind them only its owner can tell.
     """
     name = endpoint_name(source)
     if name is not None:
         endpoint = find_endpoint(name, endpoints)
-        return f"{source} {endpoint.base_url} {endpoint.model}"
+        return f"endpoint {endpoint.base_url} {endpoint.model}"
     return fingerprint(source)
-
-
-class _Cache:
-    """Vectors of one model's texts, in the SQLite file that all models share."""
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-        folder = cache_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        self.db = sqlite3.connect(folder / CACHE, timeout=60)
-        self.db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)")
-
-    def _key(self, text: str) -> bytes:
-        return hashlib.sha256(f"{self.model}\0{text}".encode()).digest()
-
-    def get(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
-        query, found = "SELECT value FROM vectors WHERE key = ?", {}
-        for text in texts:
-            row = self.db.execute(query, (self._key(text),)).fetchone()
-            if row is not None:
-                found[text] = np.frombuffer(row[0], dtype=np.float32)
-        return found
-
-    def put(self, texts: Sequence[str], vectors: np.ndarray) -> None:
-        rows = [
-            (self._key(text), np.ascontiguousarray(vector, dtype=np.float32).tobytes())
-            for text, vector in zip(texts, vectors, strict=True)
-        ]
-        with self.db:
-            self.db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-
-    def close(self) -> None:
-        self.db.close()

@@ -19,7 +19,7 @@ from aria_dvc.chat import Renderer, view
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json, written_aside
 from aria_dvc.learning.batches import Paired, global_batches
-from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.checkpoints import RunFolder, finish, run_key, training_errors
 from aria_dvc.learning.examples import Dialogue, Example, build_examples, digest
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import PolicyTrainer
@@ -172,8 +172,9 @@ def warm_start(
     config.pop("_name_or_path", None)
     made_of = {"settings": settings.model_dump(), "seed": seed, "config": config}
     key = run_key(STAGE, digest(data).hexdigest(), weights_fingerprint(model), made_of)
-    run = RunFolder(STAGE, key, cache)
-    if not run.result.is_dir():
+    run = RunFolder(STAGE, key, cache, pace.precision)
+
+    def train() -> None:
         freeze_all_but(model, settings.layers)
         trainer = _imitate(settings, pace, model, tokenizer, data, run, seed, progress)
         metrics = {
@@ -187,7 +188,8 @@ def warm_start(
             write_history(trainer, folder)
             _save(model, tokenizer, folder)
             write_json(folder / "metrics.json", metrics)
-    return deliver(run, out_dir)
+
+    return finish(run, out_dir, train)
 
 
 def _imitate(

@@ -1,7 +1,7 @@
 """Online training: play, credit the fresh games, update, again and again (sec. 5.3).
 
 Each iteration is a transaction. Its games, their credit, the trainer's checkpoint (weights,
-optimiser, random state) and a refreshed reward model are written first; `state.json` is replaced
+optimiser, random state) and a refreshed reward model are written first; `state-N.sums.json`
 last. A run that was killed starts again at the last whole iteration and ends where an
 uninterrupted one ends. How games are played and aggregated is handed in, so this module knows
 neither.
@@ -21,15 +21,23 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from aria_dvc.cache.sums import SUFFIX
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
-from aria_dvc.learning.checkpoints import deliver, process_state, training_errors
+from aria_dvc.learning.checkpoints import finish, process_state, training_errors
 from aria_dvc.learning.course import COLUMNS, compact, role_rows
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, Verdict
 from aria_dvc.learning.online_run import STAGE, OnlineRun, Rollout, State
 from aria_dvc.learning.online_update import training_data, update
-from aria_dvc.learning.played import first_only, with_rewards, write_rewards
+from aria_dvc.learning.played import (
+    EPISODES,
+    PLAYED,
+    TURNS,
+    first_only,
+    with_rewards,
+    write_rewards,
+)
 from aria_dvc.learning.reward_model import train_reward_model
 from aria_dvc.learning.trainer import Progress
 from aria_dvc.models.fingerprint import fingerprint
@@ -43,6 +51,9 @@ if TYPE_CHECKING:
     from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
 
 logger = logging.getLogger(__name__)
+# In the folder of an iteration.
+REWARDS, REFRESH = "rewards.parquet", "refresh.parquet"
+CREDITED, REFRESHED = f"credited{SUFFIX}", f"refresh{SUFFIX}"
 
 
 def train_online(
@@ -107,10 +118,7 @@ def train_online(
         cache,
     )
     with training_errors(STAGE):
-        if not task.run.result.is_dir():
-            _loop(task, progress)
-            _finish(task)
-        return deliver(task.run, out_dir)
+        return finish(task.run, out_dir, lambda: _loop(task, progress))
 
 
 def _loop(task: OnlineRun, progress: Progress | None) -> None:
@@ -118,11 +126,12 @@ def _loop(task: OnlineRun, progress: Progress | None) -> None:
     while state["iteration"] < total:
         following = _iterate(task, state)
         if processes.is_main_process:
-            write_json(task.state_file, following)
+            task.keep(following)
         processes.wait_for_everyone()
         state = task.state()
         if progress:
             progress(state["iteration"], total)
+    _finish(task)
 
 
 def _iterate(task: OnlineRun, state: State) -> State:
@@ -169,8 +178,8 @@ def _play(task: OnlineRun, iteration: int, policy: Path, version: str) -> dict[s
             "rows": role_rows(episodes),
         }
 
-    mark = task.played.of(iteration) / "played.json"
-    found: dict[str, Any] = first_only(mark, version, play)
+    mark = task.played.of(iteration) / PLAYED
+    found: dict[str, Any] = first_only(mark, version, play, (EPISODES, TURNS))
     return found
 
 
@@ -181,12 +190,12 @@ def _credited(task: OnlineRun, state: State, version: str) -> tuple[list[LogFram
 
     def credit() -> dict[str, Any]:
         found, verdict = task.credit.of(frames, Path(state["reward_model"]))
-        write_rewards(folder / "rewards.parquet", found)
+        write_rewards(folder / REWARDS, found)
         _say(verdict, state["verdict"])
         return vars(verdict)
 
-    verdict = Verdict(**first_only(folder / "credited.json", version, credit))
-    return with_rewards(folder / "rewards.parquet", frames), verdict
+    found = first_only(folder / CREDITED, version, credit, (REWARDS,))
+    return with_rewards(folder / REWARDS, frames), Verdict(**found)
 
 
 def _say(verdict: Verdict, before: dict[str, Any]) -> None:
@@ -221,13 +230,13 @@ def _refreshed(task: OnlineRun, iteration: int, version: str, current: Path) -> 
     def credit() -> None:
         rewards = task.aggregate({log.name: log.turns for log in frames}, None)
         found = [replace(log, rewards=rewards[log.name]) for log in frames]
-        write_rewards(mark / "refresh.parquet", found)
+        write_rewards(mark / REFRESH, found)
 
-    first_only(mark / "refresh.json", version, credit)
+    first_only(mark / REFRESHED, version, credit, (REFRESH,))
     train_reward_model(
         task.reward_params,
         task.pace,
-        with_rewards(mark / "refresh.parquet", frames),
+        with_rewards(mark / REFRESH, frames),
         task.base,
         folder,
         seed=task.seed,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from aria_dvc.cache.sums import SUFFIX, damage_of, files_of, read_mark, vouch
 from aria_dvc.chat import Renderer
 from aria_dvc.files import read_json
-from aria_dvc.learning.checkpoints import RunFolder, run_key
+from aria_dvc.learning.checkpoints import RunFolder, first_says, run_key
 from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, FreshCredit
 from aria_dvc.learning.played import PlayedGames
 from aria_dvc.learning.reward_model import backbone_of
@@ -28,6 +30,7 @@ STAGE: Final = "online"
 # (adapter folder of the policy that plays, iteration, seed) -> finished games
 Rollout = Callable[[Path, int, int], "list[Episode]"]
 State = dict[str, Any]
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class OnlineRun:
             "reward": self._reward_inputs(),
         }
         start = fingerprint(self.policy_dir)
-        return RunFolder(STAGE, run_key(STAGE, start, fingerprint(self.base), settings), self.cache)
+        key = run_key(STAGE, start, fingerprint(self.base), settings)
+        return RunFolder(STAGE, key, self.cache, self.pace.precision)
 
     def _reward_inputs(self) -> Any:
         """What the scores follow from, where scores are asked for."""
@@ -97,19 +101,33 @@ class OnlineRun:
         base = load_model(self.base, dtype=inference_dtype(self.pace.precision))
         return load_adapter(base, self.policy_dir, base_name=str(self.base), trainable=True)
 
-    @property
-    def state_file(self) -> Path:
-        return self.run.path / "state.json"
+    def keep(self, state: State) -> None:
+        """Write what a whole iteration has left behind, with the sums of the models that it names.
+
+        The state before stays, as its checkpoint does.
+        """
+        named = (Path(state["policy"]), Path(state["reward_model"]))
+        made = [folder for folder in named if folder.is_relative_to(self.run.path)]
+        files = [file for folder in made for file in files_of(folder)]
+        vouch(self._state_file(state["iteration"]), files, state=state)
+        self._state_file(state["iteration"] - 2).unlink(missing_ok=True)
 
     def state(self) -> State:
-        """What whole iterations have left behind.
+        """What whole iterations have left behind, as the first process finds it.
 
         iteration: how many; steps: optimiser steps taken; games: played; policy, reward_model:
-        folders; verdict: whose credit was used last, and why; history: rows so far.
+        folders; verdict: whose credit was used last, and why; history: rows so far. Where the last
+        state or a model that it names is damaged, that is named and the state before counts.
         """
-        if self.state_file.is_file():
-            state: State = read_json(self.state_file)
-            return state
+        return first_says(self._newest)
+
+    def _newest(self) -> State:
+        for iteration in range(self.online.iterations, 0, -1):
+            file = self._state_file(iteration)
+            if file.is_file():
+                state = self._whole(file)
+                if state is not None:
+                    return state
         return {
             "iteration": 0,
             "steps": 0,
@@ -119,3 +137,19 @@ class OnlineRun:
             "verdict": {},
             "history": [],
         }
+
+    def _whole(self, file: Path) -> State | None:
+        """The state in a file, if that and the models that it names are as they were written."""
+        damaged = damage_of(file)
+        kept: State = {} if damaged else read_mark(file)["state"]
+        damaged += map(str, self.played.damaged(kept.get("iteration", 0)))
+        if not damaged:
+            return kept
+        logger.warning(
+            "%s: %s damaged: online training goes on from the iteration before",
+            *(file, ", ".join(damaged)),
+        )
+        return None
+
+    def _state_file(self, iteration: int) -> Path:
+        return self.run.path / f"state-{iteration}{SUFFIX}"

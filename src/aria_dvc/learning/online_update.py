@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from aria_dvc.aside import discard
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import process_state
 from aria_dvc.learning.examples import LogFrames, with_values
@@ -50,7 +50,7 @@ def update(
         return done, {"loss": None, "gradient_norm": None}, Path(state["policy"])
     checkpoint = task.run.path / f"checkpoint-{done + online.updates}"
     if process_state().is_main_process and checkpoint.is_dir():  # of an iteration cut short
-        shutil.rmtree(checkpoint)
+        discard(checkpoint)
     make_deterministic(task.seed)
     trainer = fit(
         PolicyTrainer,

@@ -6,6 +6,7 @@ folder must lie where all of them see it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,35 +15,48 @@ from typing import Any
 
 import pandas as pd
 
-from aria_dvc.files import read_json, read_parquet, write_json, write_parquet
+from aria_dvc.cache.sums import SUFFIX, damage_of, differing, read_mark, vouch
+from aria_dvc.files import read_parquet, write_parquet
 from aria_dvc.learning.checkpoints import process_state
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.player_specs import TRAINED_ONLINE
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.tables import episodes_table, turns_table
 
+logger = logging.getLogger(__name__)
+PLAYED, EPISODES, TURNS = f"played{SUFFIX}", "episodes.parquet", "turns.parquet"
 LOOK_S = 0.5  # between two looks for what the first process is at
 
 
-def first_only(mark: Path, version: str, work: Callable[[], Any]) -> Any:
+def first_only(mark: Path, version: str, work: Callable[[], Any], files: Sequence[str] = ()) -> Any:
     """What `work` returns (JSON-able), done by the first process and read by the others.
 
-    It is done once: where `mark` holds the result of this version, nothing is. Files that `work`
-    writes are whole when the mark is there. The others look for it rather than meet at a barrier,
-    whose patience playing would exhaust.
+    It is done once: where `mark` holds the result of this version, nothing is. The mark is written
+    last, with the sums of the `files` beside it that `work` has written; where it or one of them is
+    damaged, that is named and the work is done again. The others look for the mark rather than meet
+    at a barrier, whose patience playing would exhaust.
     """
     first = process_state().is_main_process
     while (found := _marked(mark, version)) is None:
         if first:
-            write_json(mark, {"version": version, "result": work()})
+            result = work()
+            vouch(mark, [mark.with_name(n) for n in files], version=version, result=result)
         else:
             time.sleep(LOOK_S)
     return found["result"]
 
 
 def _marked(mark: Path, version: str) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = read_json(mark) if mark.is_file() else None
-    return found if found is not None and found["version"] == version else None
+    if not mark.is_file():
+        return None
+    try:
+        found = read_mark(mark)
+        damaged = differing(mark.parent, found["sums"]) if found["version"] == version else None
+    except ValueError:
+        damaged = [mark.name]
+    if damaged:
+        logger.warning("%s: %s damaged: done again", mark.parent, ", ".join(damaged))
+    return found if damaged == [] else None
 
 
 @dataclass(frozen=True)
@@ -64,15 +78,20 @@ class PlayedGames:
             record.group_id = record.group_id and f"{iteration}/{record.group_id}"
             episode.info = record.to_json()
         folder = self.of(iteration)
-        write_parquet(folder / "episodes.parquet", episodes_table(episodes))
-        write_parquet(folder / "turns.parquet", turns_table(episodes, TRAINED_ONLINE))
+        write_parquet(folder / EPISODES, episodes_table(episodes))
+        write_parquet(folder / TURNS, turns_table(episodes, TRAINED_ONLINE))
+
+    def damaged(self, iterations: int) -> list[Path]:
+        """What is damaged of the games of the first so many iterations."""
+        folders = [self.of(number) for number in range(iterations)]
+        return [folder / name for folder in folders for name in damage_of(folder / PLAYED)]
 
     def last(self, iteration: int, count: int) -> list[LogFrames]:
         """The games of the last `count` iterations up to this one, game by game, without credit."""
         folders = [self.of(i) for i in range(max(0, iteration - count + 1), iteration + 1)]
         turns, episodes = (
-            pd.concat([read_parquet(folder / f"{name}.parquet") for folder in folders])
-            for name in ("turns", "episodes")
+            pd.concat([read_parquet(folder / name) for folder in folders])
+            for name in (TURNS, EPISODES)
         )
         return [
             LogFrames(

@@ -16,7 +16,7 @@ from aria_dvc.learning.advantages import all_advantages, policy_weights
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import (
     RunFolder,
-    deliver,
+    finish,
     process_state,
     run_key,
     training_errors,
@@ -242,11 +242,9 @@ def train_policy(
         examples.items, policy_weights(frames, params, seed), keep_zero=params.kl > 0
     )
     task = PolicyRun(params, pace, frames, base, seed, tokenizer, examples, data)
-    run = RunFolder(STAGE, task.key(), cache)
+    run = RunFolder(STAGE, task.key(), cache, pace.precision)
     with training_errors(STAGE):
-        if not run.result.is_dir():
-            _train(task, run, progress)
-        return deliver(run, out_dir)
+        return finish(run, out_dir, lambda: _train(task, run, progress))
 
 
 def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:

@@ -15,7 +15,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
 from aria_dvc.learning.batches import Paired, global_batches
 from aria_dvc.learning.calibration import fit_metrics
-from aria_dvc.learning.checkpoints import RunFolder, deliver, run_key, training_errors
+from aria_dvc.learning.checkpoints import RunFolder, finish, run_key, training_errors
 from aria_dvc.learning.examples import (
     Example,
     Key,
@@ -120,7 +120,7 @@ class RewardRun:
         settings = {
             "params": self.params.model_dump(),
             "seed": self.seed,
-            "start": fingerprint(self.start) if self.start else None,
+            "start": fingerprint(self.start.folder) if self.start else None,
             "weights": sorted(self.weights.items()),
         }
         return run_key(STAGE, both, fingerprint(self.backbone), settings)
@@ -196,11 +196,9 @@ def train_reward_model(
         AriaError: too few episodes, a NaN, a full disk, out of memory.
     """
     task = _task(params, pace, frames, base, seed, start)
-    run = RunFolder(STAGE, task.key(), cache)
+    run = RunFolder(STAGE, task.key(), cache, pace.precision)
     with training_errors(STAGE):
-        if not run.result.is_dir():
-            _train(task, run, progress)
-        return deliver(run, out_dir)
+        return finish(run, out_dir, lambda: _train(task, run, progress))
 
 
 def _task(

@@ -3,34 +3,87 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from aria_dvc.cache.sums import MANIFEST
 from aria_dvc.files import read_json
-from aria_dvc.models.source import ADAPTER_CONFIG
+from aria_dvc.models.packaged import LANGUAGE_MODELS, SENTENCE_ENCODERS, packaged_path
+from aria_dvc.models.source import ADAPTER_CONFIG, ModelSource
+from aria_dvc.settings import BASE_MODEL
 
 SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py"})
-# Notes on how the model was trained, which change nothing in it.
-NOTES = frozenset({"metrics.json", "trainer_state.json", "training_args.bin"})
+# Sums of the files, and notes on how the model was trained, which change nothing in it.
+NOTES = frozenset({MANIFEST, "metrics.json", "trainer_state.json", "training_args.bin"})
+
+HUB_S = 10.0  # to tell a model's present revision
+_HUB_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)?")
 
 
 def fingerprint(source: object) -> str:
     """Hash of all that decides how a model behaves.
 
     Args:
-        source: a folder (or a `ModelSource` that names one). A name that is no folder, such as a
-            Hugging Face id, stands for itself.
+        source: a folder, packaged weights, or a Hugging Face id, which becomes `id@commit`: that
+            of the revision which loading takes. A name that nobody knows stands for itself. Of an
+            adapter's folder it is the adapter's alone, as a `ModelSource` that of its base too.
+
+    Raises:
+        AriaError: the package of packaged weights is not installed.
     """
-    folder = Path(str(source))
-    if not folder.is_dir():
-        return str(source)
-    state = hashlib.sha256()
+    packaged = packaged_path(source, {**LANGUAGE_MODELS, **SENTENCE_ENCODERS})
+    path = packaged or Path(str(source))
+    if path.is_file():
+        return _content(path).hex()
+    if not path.is_dir():
+        return _hub_commit(str(source))
+    base = (
+        fingerprint(source.base()) if isinstance(source, ModelSource) and source.is_adapter else ""
+    )
+    return _folder(path, base)
+
+
+def _folder(folder: Path, base: str) -> str:
+    state = hashlib.sha256(base.encode())
     for file in sorted(folder.rglob("*")):
         if file.suffix in SUFFIXES and file.name not in NOTES and file.is_file():
             state.update(file.relative_to(folder).as_posix().encode() + b"\0" + _content(file))
     return state.hexdigest()
+
+
+@cache
+def _hub_commit(name: str) -> str:
+    """`name@commit` of the hub's present revision or, off line, of the one on this machine."""
+    if not _HUB_ID.fullmatch(name) or name == BASE_MODEL:
+        return name
+    # sentence-transformers finds its own models by their last name alone
+    repos = (name,) if "/" in name else (name, f"sentence-transformers/{name}")
+    commits = (look(repo) for look in (_newest_commit, _cached_commit) for repo in repos)
+    commit = next(filter(None, commits), None)
+    return f"{name}@{commit}" if commit else name
+
+
+def _newest_commit(repo: str) -> str | None:
+    from huggingface_hub import HfApi
+
+    try:
+        return HfApi().model_info(repo, timeout=HUB_S).sha
+    except Exception:  # no network, no such model, no right to it: its own kinds of errors vary
+        return None
+
+
+def _cached_commit(repo: str) -> str | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    for file in ("config.json", "modules.json"):
+        found = try_to_load_from_cache(repo, file)
+        if isinstance(found, str):
+            return Path(found).parent.name
+    return None
 
 
 def _content(file: Path) -> bytes:

@@ -13,7 +13,7 @@ from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
 from aria_dvc.games.decided import tell_decisions
 from aria_dvc.games.registry import get_game
-from aria_dvc.intentions.embedding import embed_texts
+from aria_dvc.intentions.embedding import embed_texts, embedder_identity
 from aria_dvc.intentions.log import Log
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params
@@ -107,7 +107,7 @@ class OnlineGames:
                 name: endpoint.model_dump(include={"base_url", "model", "options"})
                 for name, endpoint in params.endpoints.items()
             },
-            "embedding": fingerprint(params.embed.source),
+            "embedding": embedder_identity(params.embed.source, params.endpoints),
             **{name: getattr(params, name).model_dump() for name in blocks},
             "code": code_hash(__name__),
         }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from aria_dvc.cache.prune import keep_within
 from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
 from aria_dvc.models.quiet import quiet_libraries
@@ -42,6 +43,7 @@ def run_stage(main: Main, *items: str) -> None:
         for item, value in zip(items, arguments, strict=True):
             _check(item, value, ITEMS[item](params))
         main(params, *arguments)
+        keep_within(params.pace.cache_limit_gib)
     except (Exception, KeyboardInterrupt) as error:
         line = one_line(error)
         if line is None:

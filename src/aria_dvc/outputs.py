@@ -1,0 +1,91 @@
+"""Where a command may write: on nothing that it reads, on no link, on nobody else's file."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from aria_dvc.errors import AriaError
+
+Mine = Callable[[bytes], bool]
+
+
+def is_parquet(content: bytes) -> bool:
+    """Whether these are a Parquet file's bytes."""
+    return content[:4] == content[-4:] == b"PAR1"
+
+
+def check_outputs(
+    outputs: Mapping[str, tuple[Path, Mine]], inputs: Mapping[str, Path | list[Path]]
+) -> None:
+    """Refuse, before any work is done, an output that would cost somebody a file.
+
+    Args:
+        outputs: option -> its path, and whether the bytes of a file that stands there are such as
+            this command writes; any other file is somebody else's.
+        inputs: option -> what is read.
+
+    Raises:
+        AriaError: an output is a link, a folder, a device, an input or another output (by any
+            spelling and by hard or symbolic links), or a file of another kind.
+    """
+    read = [
+        (option, path)
+        for option, paths in inputs.items()
+        for path in (paths if isinstance(paths, list) else [paths])
+    ]
+    for option, (path, is_mine) in outputs.items():
+        for other, taken in read:
+            if is_same(path, taken):
+                raise AriaError(
+                    f"{option}: {path} is the same file as {other} {taken}, which is read: name "
+                    "another file to write"
+                )
+        _check_kind(option, path, is_mine)
+    _check_apart({option: path for option, (path, _) in outputs.items()})
+
+
+def _check_apart(outputs: Mapping[str, Path]) -> None:
+    seen: dict[str, Path] = {}
+    for option, path in outputs.items():
+        for other, taken in seen.items():
+            if is_same(path, taken):
+                raise AriaError(
+                    f"{option}: {path} is the same file as {other} {taken}: name two files"
+                )
+        seen[option] = path
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Whether two paths name one file, links followed; also one that case or accents spell anew.
+
+    What does not exist yet is compared by its folder and its name.
+    """
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return _spelling(one) == _spelling(other)
+
+
+def _spelling(path: Path) -> str:
+    return unicodedata.normalize("NFC", os.path.realpath(path)).casefold()
+
+
+def _check_kind(option: str, path: Path, is_mine: Mine) -> None:
+    if path.is_symlink():
+        raise AriaError(
+            f"{option}: {path} is a link to {os.path.realpath(path)}: name the file itself"
+        )
+    if path.is_dir():
+        raise AriaError(f"{option}: {path} is a folder: name a file to write")
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise AriaError(f"{option}: {path} is no regular file: name a file to write")
+    content = path.read_bytes()
+    if content and not is_mine(content):
+        raise AriaError(
+            f"{option}: {path} exists and is not what this command writes: name another file, or "
+            "move that one away"
+        )
