@@ -139,9 +139,17 @@ def test_a_served_policy_is_recorded_as_the_policy(games, adapter):
 
 @pytest.mark.parametrize(
     ("wanted", "counts"),
-    [((8, 1, 2), [4, 4]), ((7, 1, 2), [4, 3]), ((16, 4, 3), [8, 4, 4]), ((10, 4, 2), [6, 4])],
+    [
+        ((8, 1, [1, 1]), [4, 4]),
+        ((7, 1, [1, 1]), [4, 3]),
+        ((16, 4, [1, 1, 1]), [8, 4, 4]),
+        ((10, 4, [1, 1]), [6, 4]),
+        ((144, 4, [1, 1.5]), [56, 88]),
+        ((10, 1, [1, 3]), [3, 7]),
+        ((11, 4, [1, 3]), [4, 7]),
+    ],
 )
-def test_games_are_dealt_in_whole_groups(wanted, counts):
+def test_games_are_dealt_by_weight_in_whole_groups(wanted, counts):
     assert dealt(*wanted) == counts
     assert sum(counts) == wanted[0]
 

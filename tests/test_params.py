@@ -125,6 +125,11 @@ def set_at(raw, path, value):
         ("rewards.bargaining", "margn", "rewards.bargaining: unknown rule margn (did you mean ma"),
         ("rewards.bargainin", "win", "rewards: unknown game bargainin (did you mean bargaining?)"),
         (
+            "online.weights.negotation",
+            2.0,
+            "online.weights: no log negotation (did you mean negotiation?)",
+        ),
+        (
             "online.by_category.single_agnt",
             {"games": 8},
             "online.by_category: unknown category single_agnt (did you mean single_agent?)",

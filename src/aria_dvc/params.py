@@ -289,6 +289,9 @@ class Params(Block):
         known = {*PLAYABLE.values(), *(log.category for log in self.logs.values())}
         for name in online.by_category.keys() - known:
             yield f"online.by_category: unknown category {name}{did_you_mean(name, known)}"
+        names = {*PLAYABLE, *self.logs}
+        for name in online.weights.keys() - names:
+            yield f"online.weights: no log {name}{did_you_mean(name, names)}"
         for name in [game for c in self.categories for game in self.games_of(c)]:
             log = self.logs[name]
             if online.variants and log.is_played and "policy" not in specs_of(log.players):

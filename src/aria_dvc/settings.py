@@ -413,6 +413,10 @@ class OnlineParams(Block):
         default_factory=dict,
         description="own iterations, games, repeats, updates or batch_size of a category by name",
     )
+    weights: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict,
+        description="how many times the games of others a log gets, by its name; 1 if not listed",
+    )
     learning_rate: float = Field(gt=0, description="step size (paper: 3e-6)")
     credit: Literal["games", "reward_model"] = Field(
         description="games = the variant's own credit, computed anew on the fresh games; "

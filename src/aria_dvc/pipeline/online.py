@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -47,7 +48,8 @@ class OnlineGames:
 
         online = self.params.online
         params = self.served(adapter) if online.servers else self.params
-        counts = dealt(online.games, online.repeats, len(self._games))
+        weights = [online.weights.get(game, 1.0) for game in self._games]
+        counts = dealt(online.games, online.repeats, weights)
         sessions = [
             (self._session(game, count, adapter, seed), f"play {game}, iteration {iteration + 1}")
             for game, count in zip(self._games, counts, strict=True)
@@ -151,12 +153,18 @@ def _own_players(game: Game) -> dict[str, str]:
     return {**dict.fromkeys(game.roles, "policy"), **environment}
 
 
-def dealt(games: int, repeats: int, parts: int) -> list[int]:
-    """`games` in `parts` numbers that are as equal as whole groups of `repeats` allow.
+def dealt(games: int, repeats: int, weights: Sequence[float]) -> list[int]:
+    """`games` in numbers that are as near to `weights` as whole groups of `repeats` allow.
 
     What is left of a last group goes to the part whose turn it is.
     """
     groups, rest = divmod(games, repeats)
-    counts = [repeats * (groups // parts + (part < groups % parts)) for part in range(parts)]
-    counts[groups % parts] += rest
+    exact = [groups * weight / sum(weights) for weight in weights]
+    counts = [int(share) for share in exact]
+    turns = sorted(range(len(weights)), key=lambda part: counts[part] - exact[part])
+    left = groups - sum(counts)
+    for part in turns[:left]:
+        counts[part] += 1
+    counts = [repeats * count for count in counts]
+    counts[turns[left % len(turns)]] += rest
     return counts
