@@ -16,6 +16,8 @@ TINY = {
     "online.iterations": 1,
     "online.games": 4,
     "online.updates": 1,
+    "online.repeats": 1,
+    "online.by_category": {},
     "online.credit": "reward_model",
     "online.refresh_every": 1,
     "reward_model.epochs": 1,
