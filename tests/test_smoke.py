@@ -14,7 +14,7 @@ TINY = {
     "policy.gradient_batches": 2,
     "online.variants": ["aria"],
     "online.iterations": 1,
-    "online.games": 4,
+    "online.games": 12,
     "online.updates": 1,
     "online.repeats": 1,
     "online.by_category": {},
