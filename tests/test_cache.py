@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import flip
 
 from aria_dvc.__main__ import main
 from aria_dvc.cache import folder as folder_module
@@ -32,13 +33,6 @@ def cache(monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(folder_module, "_used", set())
     return tmp_path / "cache"
-
-
-def flip(path, at=-1):
-    """Change one bit of a file."""
-    content = bytearray(path.read_bytes())
-    content[at if at >= 0 else len(content) + at] ^= 1
-    path.write_bytes(content)
 
 
 # Lines
@@ -106,7 +100,7 @@ def test_a_manifest_notices_flips_losses_and_its_own_damage(tmp_path):
     write_manifest(tmp_path)
     mark = tmp_path / MANIFEST
     assert damage_of(mark) == []
-    flip(tmp_path / "sub" / "weights")
+    flip(tmp_path / "sub" / "weights", at=-1)
     assert damage_of(mark) == ["sub/weights"]
     (tmp_path / "sub" / "weights").unlink()
     assert damage_of(mark) == ["sub/weights"]
@@ -400,7 +394,7 @@ def test_verify_names_file_and_line(cache, capsys):
     write_manifest(result)
     assert main(["cache", "verify"]) == 0
     flip(lines.path, at=3)
-    flip(result / "weights")
+    flip(result / "weights", at=-1)
     assert main(["cache", "verify"]) == 1
     told = capsys.readouterr()
     assert f"damaged: {lines.path}: line 1\n" in told.out

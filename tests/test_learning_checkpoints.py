@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 import torch
+from damage import flip
 from learning_tiny import LORA, PACE, made_up_game, policy_params, save_tiny_base
 from safetensors.torch import load_file
 from settings import pace
@@ -226,13 +227,6 @@ def test_a_lack_of_memory_names_knobs_that_there_are(stage):
         *block, name = knob.split(".")
         assert name in described_fields(tuple(block)), knob
     assert len(knobs) == 2
-
-
-def flip(path):
-    """Change one bit in the middle of a file."""
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
 
 
 @pytest.fixture(scope="module")

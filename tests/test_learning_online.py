@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 import uvicorn
+from damage import flip
 from learning_tiny import (
     PACE,
     made_up_game,
@@ -557,13 +558,6 @@ def test_only_what_the_newest_policy_said_is_an_action_and_groups_are_an_iterati
     assert log.turns["group_id"].tolist() == ["0/g"] * 6 + ["1/g"] * 6
     assert set(log.episodes["group_id"]) == {"0/g", "1/g"}
     assert log.turns["episode_id"].iloc[-1] == "1/2"
-
-
-def flip(path):
-    """Change one bit in the middle of a file."""
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
 
 
 @pytest.fixture(scope="module")
