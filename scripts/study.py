@@ -25,14 +25,13 @@ import dvc.api
 import pandas as pd
 from ruamel.yaml import YAML
 
+from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.params import VANILLA
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.report import with_winnable
 from aria_dvc.report.study import compared, learning
-
-CACHE = "ARIA_CACHE"  # experiments run in folders of their own and share this one's cache
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,8 @@ def load_study(config: Path) -> Study:
 def run(study: Study) -> None:
     """Run the experiments that there are not yet."""
     done = _dvc("exp", "list", "--name-only").split()
-    environment = {CACHE: os.environ.get(CACHE, str(Path(".aria_cache").resolve()))}
+    # experiments run in folders of their own and share this one's cache
+    environment = {VARIABLE: str(cache_folder().resolve())}
     for name, settings in study.experiments().items():
         if name not in done:
             options = [part for text in settings for part in ("-S", text)]
