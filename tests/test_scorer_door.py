@@ -240,7 +240,10 @@ def test_a_dripping_body_is_let_go(quick):
     [
         b"Content-Length: 999999999999\r\n\r\n",
         b"Content-Length: 9000000\r\n\r\n" + b" " * 1000,
-        b"Transfer-Encoding: chunked\r\n\r\n" + (b"10000\r\n" + b" " * 65536 + b"\r\n") * 140,
+        # One byte too many and no more: what is left unread when a server closes resets the answer.
+        b"Transfer-Encoding: chunked\r\n\r\n"
+        + (b"10000\r\n" + b" " * 65536 + b"\r\n") * 128
+        + b"1\r\n \r\n",
     ],
 )
 def test_a_body_that_is_too_large_is_refused_before_it_is_whole(quick, head):

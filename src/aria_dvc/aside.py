@@ -16,6 +16,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -97,11 +98,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def _refuse_loss(aside: Path, target: Path) -> None:
-    if target.is_dir() and not aside.is_dir():
-        raise AriaError(f"{target} is a folder: name a file to write")
-    if not aside.is_dir() or not os.path.lexists(target):
+    was_folder, is_folder = _is_folder(target), aside.is_dir()
+    if was_folder is None or not (was_folder or is_folder):
         return
-    if not target.is_dir():
+    if not is_folder:
+        raise AriaError(f"{target} is a folder: name a file to write")
+    if not was_folder:
         raise AriaError(f"{target} is a file where a folder is to be written: move it away")
     others = sorted(_files(target) - _files(aside))
     if others:
@@ -112,11 +114,30 @@ def _refuse_loss(aside: Path, target: Path) -> None:
         )
 
 
+def _is_folder(path: Path) -> bool | None:
+    """None where there is nothing. One look: other writers may replace it between two."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return False if path.is_symlink() else None
+
+
 def _files(folder: Path) -> set[str]:
-    """What lies in a folder; not what killed writers have left in it."""
-    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    inside = (path.relative_to(folder) for path in found)
-    return {path.as_posix() for path in inside if not any(map(is_leftover, path.parts))}
+    """What lies in a folder; not what killed writers have left in it.
+
+    A folder that another writer takes away meanwhile has nothing.
+    """
+    found: set[str] = set()
+    for root, folders, names in os.walk(folder, onerror=_unless_gone):
+        folders[:] = [name for name in folders if not is_leftover(name)]
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        found |= {Path(root, name).relative_to(folder).as_posix() for name in names + links}
+    return found
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _replace(aside: Path, target: Path, before: Path) -> None:
