@@ -171,7 +171,7 @@ def failing(monkeypatch):
             "out of memory: lower pace.tokens_per_batch or policy.max_tokens",
         ),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 1 bytes"), "out of memory"),
-        (OSError(errno.ENOSPC, "No space left on device"), "disk is full"),
+        (OSError(errno.ENOSPC, "No space left on device"), "disk full"),
     ],
 )
 def test_failures_are_one_line_and_keep_the_last_checkpoint(folder, failing, failure, message):
@@ -196,7 +196,7 @@ def test_disk_that_fills_while_a_checkpoint_is_written(folder, monkeypatch):
 
     original = PolicyTrainer.save_model
     monkeypatch.setattr(PolicyTrainer, "save_model", full)
-    with pytest.raises(AriaError, match="disk is full"):
+    with pytest.raises(AriaError, match="disk full"):
         train(folder, folder / "full", cache="cache-full")
     monkeypatch.undo()
     started: list[int] = []
@@ -209,7 +209,7 @@ def test_disk_that_fills_while_the_result_is_delivered(folder, monkeypatch):
         raise shutil.Error([(source, target, "[Errno 28] No space left on device")])
 
     monkeypatch.setattr(checkpoints.shutil, "copytree", full)
-    with pytest.raises(AriaError, match="disk is full"):
+    with pytest.raises(AriaError, match="disk full"):
         train(folder, folder / "delivered", cache="undelivered")
     assert not (folder / "delivered").exists()
 

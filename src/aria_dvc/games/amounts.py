@@ -24,7 +24,9 @@ _NUMBER = re.compile(
     r"(?P<word> ?(?:dollars?|usd|bucks|\$))?"
 )
 _DOTTED = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
-_BODY = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
+# The first group may be longer, as small models write it (`1100,000`): three digits follow each
+# comma, so there is one reading.
+_BODY = re.compile(r"(?:[0-9]+(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 _ROUNDS = re.compile(r"\brounds? (?:number )?[0-9]+\b|\b[0-9]+ (?:more )?(?:rounds?|turns?)\b")
 _SCALE = {"k": 1000, "m": 1_000_000, "thousand": 1000, "million": 1_000_000}
 

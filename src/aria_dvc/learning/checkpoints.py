@@ -10,7 +10,6 @@ time trains in a folder.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import importlib.metadata
 import logging
@@ -39,6 +38,7 @@ from aria_dvc.cache.sums import (
     write_manifest,
 )
 from aria_dvc.errors import AriaError
+from aria_dvc.failures import one_line
 from aria_dvc.files import read_json
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.memory import give_back_memory, is_out_of_memory
@@ -228,18 +228,16 @@ def training_errors(stage: str) -> Iterator[None]:
     The training's memory goes back to the system either way.
 
     Raises:
-        AriaError: disk full, or out of memory.
+        AriaError: out of memory, a full disk or another of the failures that have one line.
     """
     try:
         yield
     except Exception as error:
         if is_out_of_memory(error):
             raise AriaError(_out_of_memory(stage)) from None
-        if _is_full_disk(error):
-            raise AriaError(
-                f"{stage}: the disk is full: free some space and run again; training goes on "
-                "from the last checkpoint"
-            ) from None
+        failed = None if isinstance(error, AriaError) else one_line(error)
+        if failed:
+            raise AriaError(f"{stage}: {failed}; training goes on from its last checkpoint") from None
         raise
     finally:
         give_back_memory()
@@ -252,10 +250,3 @@ def _out_of_memory(stage: str) -> str:
         "again; the last checkpoint is kept"
     )
 
-
-def _is_full_disk(error: BaseException) -> bool:
-    """Full disks reach us as OSError, or as text inside other libraries' errors."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    text = str(error)
-    return "No space left on device" in text or "os error 28" in text
