@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import play_all
+from aria_dvc.arena.collection import Series, play_all
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
 from aria_dvc.games.registry import get_game
@@ -57,7 +57,8 @@ def measure(args: argparse.Namespace, spec: str, in_flight: int, episodes: int) 
 
     async def play() -> tuple[list[Episode], float]:
         started = time.perf_counter()
-        done = await play_all(game, todo, players, settings, pace, title=f"{spec} x {in_flight}")
+        series = [Series(game, todo, players, settings)]
+        (done,) = await play_all(series, pace, title=f"{spec} x {in_flight}")
         spent = time.perf_counter() - started
         await context.close()
         return done, spent

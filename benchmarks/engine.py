@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from aria_dvc.arena.assignments import Assignment, assign
-from aria_dvc.arena.collection import play_all
+from aria_dvc.arena.collection import Series, play_all
 from aria_dvc.chat import Message, Renderer, view
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
@@ -180,9 +180,10 @@ def measure(job: Job) -> Run:
     players = {ROLE: player, ENVIRONMENT: oracle}
 
     async def play() -> tuple[list[Episode], float, float]:
-        await play_all(game, games(args, 1), players, settings, pace, title="warm-up")
+        first = Series(game, games(args, 1), players, settings)
+        await play_all([first], pace, title="warm-up")
         wall, cpu = time.perf_counter(), time.process_time()
-        done = await play_all(game, games(args, job.in_flight), players, settings, pace)
+        (done,) = await play_all([replace(first, assignments=games(args, job.in_flight))], pace)
         spent = time.perf_counter() - wall, time.process_time() - cpu
         await player.close()
         return done, *spent

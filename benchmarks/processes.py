@@ -25,32 +25,29 @@ from aria_dvc.params import Params, load_params
 GAMES = ("bargaining", "negotiation")
 
 
-def sessions(params: Params, model: str, games: int) -> list[tuple[Session, str]]:
+def sessions(params: Params, model: str, games: int) -> list[Session]:
     """One of each game, with the players of its log."""
     return [
-        (
-            Session(
-                get_game(name),
-                params.logs[name].players,
-                params.collect,
-                games,
-                params.logs[name].grid,
-                model,
-                reward=params.reward_rule(name),
-                trained=params.prepare.players,
-            ),
-            name,
+        Session(
+            get_game(name),
+            params.logs[name].players,
+            params.collect,
+            games,
+            params.logs[name].grid,
+            model,
+            reward=params.reward_rule(name),
+            trained=params.prepare.players,
         )
         for name in GAMES
     ]
 
 
-def seconds(params: Params, count: int, found: list[tuple[Session, str]]) -> float:
+def seconds(params: Params, count: int, found: list[Session]) -> float:
     """How long `count` processes take without anything in the cache."""
     shutil.rmtree(os.environ["ARIA_CACHE"], ignore_errors=True)
     pace = params.pace.model_copy(update={"processes": count})
     started = time.perf_counter()
-    play_side_by_side(params.model_copy(update={"pace": pace}), found)
+    play_side_by_side(params.model_copy(update={"pace": pace}), found, "play")
     return time.perf_counter() - started
 
 
@@ -58,7 +55,7 @@ def compare(model: str, games: int, repeats: int) -> dict[int, float]:
     """Median seconds by number of processes."""
     params = load_params()
     found = sessions(params, model, games)
-    several = processes(params, [one for one, _ in found])
+    several = processes(params, found)
     seconds(params, several, sessions(params, model, 2))
     spent: dict[int, list[float]] = {1: [], several: []}
     for _ in range(repeats):

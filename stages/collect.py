@@ -21,7 +21,7 @@ def play(params: Params, log: str) -> list[Episode]:
     from aria_dvc.arena.sessions import collect_session
     from aria_dvc.arena.side_by_side import play_side_by_side
 
-    (episodes,) = play_side_by_side(params, [(collect_session(params, log), f"collect {log}")])
+    (episodes,) = play_side_by_side(params, [collect_session(params, log)], f"collect {log}")
     return episodes
 
 

@@ -117,7 +117,7 @@ def test_a_restart_plays_the_rest_with_the_players_drawn_before(tmp_path, monkey
     assert again[:5] == first
     assert len(journal.read_bytes().splitlines()) == 24
     assert len({e.record.players["alice"].name for e in again}) == 2
-    monkeypatch.setattr(sessions, "collect_episodes", None)
+    monkeypatch.setattr(sessions, "collect_series", None)
     assert session(episodes=24).play(PARAMS) == again
 
 

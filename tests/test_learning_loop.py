@@ -106,7 +106,7 @@ def test_games_that_share_a_loaded_model_are_the_games_of_their_own(tmp_path, mo
         ]
 
     monkeypatch.setattr(policy, "load_for_play", counted)
-    with policy.shared_models():
+    with policy.shared_engines():
         shared = texts()
     assert len(loaded) == 1
     assert texts() == shared

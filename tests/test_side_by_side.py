@@ -41,7 +41,7 @@ def session(model, **changes):
 
 def played(folder, monkeypatch, sessions, processes):
     monkeypatch.setenv("ARIA_CACHE", str(folder))
-    found = play_side_by_side(paced(processes), [(one, "games") for one in sessions])
+    found = play_side_by_side(paced(processes), sessions, "games")
     return found, len(list(folder.rglob("episodes.jsonl")))
 
 
@@ -50,7 +50,7 @@ def test_two_processes_play_what_one_plays(model, tmp_path, monkeypatch):
     alone, _ = played(tmp_path / "alone", monkeypatch, sessions, 1)
     both, journals = played(tmp_path / "both", monkeypatch, sessions, 2)
     assert both == alone
-    assert journals == 2
+    assert journals == 4
     assert [len(episodes) for episodes in both] == [7, 7]
 
 
@@ -81,13 +81,13 @@ def test_scripted_games_and_games_on_servers_need_no_second_process(model, monke
 
 @dataclass(frozen=True)
 class Dying(Session):
-    def play(self, params, title=""):
+    def series(self, params, journal):
         os._exit(9)
 
 
 @dataclass(frozen=True)
 class Failing(Session):
-    def play(self, params, title=""):
+    def series(self, params, journal):
         raise AriaError("no such player")
 
 
@@ -95,11 +95,11 @@ class Failing(Session):
 def test_a_process_that_fails_is_one_clear_error(kind, said, model, tmp_path, monkeypatch):
     wrong = kind(**vars(session(model)))
     with pytest.raises(AriaError, match=said):
-        played(tmp_path, monkeypatch, [wrong, session(model)], 2)
+        played(tmp_path, monkeypatch, [wrong, session(model, purpose="other")], 2)
 
 
 class Sleeping(Dying):
-    def play(self, params, title=""):
+    def series(self, params, journal):
         Path(os.environ["ARIA_CACHE"], f"pid-{os.getpid()}").touch()
         time.sleep(600)
 
@@ -107,7 +107,7 @@ class Sleeping(Dying):
 RUN = """
 from test_side_by_side import *
 wrong = Sleeping(**vars(session(sys.argv[1])))
-play_side_by_side(paced(2), [(wrong, "a"), (wrong, "b")])
+play_side_by_side(paced(2), [wrong], "games")
 """
 
 

@@ -71,6 +71,7 @@ def code_of(*modules: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+@cache
 def code_hash(*modules: str) -> str:
     """One hash of `code_of`, for the key of a journal or checkpoint."""
     return _digest(repr(code_of(*modules)).encode())

@@ -1,4 +1,4 @@
-"""Many games at once: every game is a coroutine that waits for nothing but its own players.
+"""Many games at once, of several kinds too: each is a coroutine that waits for its players only.
 
 What a player cannot do (an illegal move, again and again) is data: the episode ends and records
 the failure. What the machinery cannot do (a server that is gone) ends the run, and what was
@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from aria_dvc.arena.assignments import Assignment, check_players
 from aria_dvc.arena.journal import Journal
@@ -56,6 +57,25 @@ class _Usage:
         self.completion_tokens += reply.completion_tokens
 
 
+@dataclass(frozen=True)
+class Series:
+    """Games to play, of one kind and by one reward rule.
+
+    Args:
+        players: one for every role of the game and its environment, or for every name that the
+            assignments give; they may be the same.
+        reward: the game's reward rule.
+        journal: finished episodes are taken from it, new ones are added to it.
+    """
+
+    game: Game
+    assignments: Sequence[Assignment]
+    players: Mapping[str, Player]
+    settings: PlaySettings
+    reward: str = "win"
+    journal: Journal | None = None
+
+
 def collect_episodes(
     game: Game,
     assignments: Sequence[Assignment],
@@ -67,63 +87,50 @@ def collect_episodes(
     journal: Journal | None = None,
     title: str = "",
 ) -> list[Episode]:
-    """Play all assignments (`play_all`) from code that is not asynchronous; players are closed."""
+    """One series played from code that is not asynchronous (see `play_all`)."""
+    one = Series(game, assignments, players, settings, reward, journal)
+    (episodes,) = collect_series([one], pace, title=title)
+    return episodes
 
-    async def run() -> list[Episode]:
+
+def collect_series(series: Sequence[Series], pace: Pace, *, title: str = "") -> list[list[Episode]]:
+    """Play all series (`play_all`) from code that is not asynchronous; players are closed."""
+
+    async def run() -> list[list[Episode]]:
         try:
-            return await play_all(
-                game,
-                assignments,
-                players,
-                settings,
-                pace,
-                reward=reward,
-                journal=journal,
-                title=title,
-            )
+            return await play_all(series, pace, title=title)
         finally:
-            for player in set(players.values()):
+            for player in {player for one in series for player in one.players.values()}:
                 await player.close()
 
     return asyncio.run(run())
 
 
-async def play_all(
-    game: Game,
-    assignments: Sequence[Assignment],
-    players: Mapping[str, Player],
-    settings: PlaySettings,
-    pace: Pace,
-    *,
-    reward: str = "win",
-    journal: Journal | None = None,
-    title: str = "",
-) -> list[Episode]:
-    """Play all assignments, at most `pace.in_flight` at once.
-
-    Args:
-        players: one for every role of the game and its environment, or for every name that the
-            assignments give; they may be the same.
-        reward: the game's reward rule.
-        journal: finished episodes are taken from it, new ones are added to it.
+async def play_all(series: Sequence[Series], pace: Pace, *, title: str = "") -> list[list[Episode]]:
+    """Play the games of all series by turns, at most `pace.in_flight` at once.
 
     Returns:
-        The episodes in the order of `assignments`.
+        The episodes of every series, in the order of its assignments.
 
     Raises:
         AriaError: a role has no player, a player could not be reached within its deadline, or
             another process plays the same games.
     """
-    if not all(assignment.players for assignment in assignments):
-        check_players(game, players)
-    title = title or game.name
-    with journal.held() if journal else nullcontext(), progress_bar(title) as update:
-        finished = from_journal(journal, assignments)
-        collection = _Collection(game, players, settings, pace, reward, journal, finished)
-        stats = Stats(title, len(assignments), len(finished), update)
-        await _run_all(collection, [a for a in assignments if a.episode_id not in finished], stats)
+    for one in series:
+        if not all(assignment.players for assignment in one.assignments):
+            check_players(one.game, one.players)
+    title = title or ", ".join(dict.fromkeys(one.game.name for one in series))
+    with ExitStack() as held, progress_bar(title) as update:
+        for one in series:
+            if one.journal:
+                held.enter_context(one.journal.held())
+        finished = [from_journal(one.journal, one.assignments) for one in series]
+        total, resumed = sum(len(one.assignments) for one in series), sum(map(len, finished))
+        stats = Stats(title, total, resumed, update)
+        found = [_Collection(one, done, stats) for one, done in zip(series, finished, strict=True)]
+        await _run_all(found, pace, stats)
     logger.info(stats.summary())
-    return [finished[assignment.episode_id] for assignment in assignments]
+    return [[one.finished[a.episode_id] for a in one.series.assignments] for one in found]
 
 
 def from_journal(journal: Journal | None, assignments: Sequence[Assignment]) -> dict[str, Episode]:
@@ -142,39 +149,38 @@ def from_journal(journal: Journal | None, assignments: Sequence[Assignment]) -> 
 
 @dataclass
 class _Collection:
-    """What all games of one collection share."""
+    """A series under way."""
 
-    game: Game
-    players: Mapping[str, Player]
-    settings: PlaySettings
-    pace: Pace
-    reward: str
-    journal: Journal | None
+    series: Series
     finished: dict[str, Episode]
+    stats: Stats
+
+    @property
+    def missing(self) -> list[Assignment]:
+        return [one for one in self.series.assignments if one.episode_id not in self.finished]
 
     def cast(self, assignment: Assignment) -> dict[str, Player]:
         """Who has each role of an episode, the environment's included."""
-        roles = [role for role in (*self.game.roles, self.game.environment) if role]
-        return {role: self.players[assignment.players.get(role, role)] for role in roles}
+        game, players = self.series.game, self.series.players
+        roles = [role for role in (*game.roles, game.environment) if role]
+        return {role: players[assignment.players.get(role, role)] for role in roles}
 
 
-async def _run_all(collection: _Collection, todo: Iterable[Assignment], stats: Stats) -> None:
-    """Play `todo` with `in_flight` workers; the first error ends them all."""
-    queue = iter(todo)
+async def _run_all(found: Sequence[_Collection], pace: Pace, stats: Stats) -> None:
+    """Play what is missing with `in_flight` workers; the first error ends them all."""
+    games = ([(one, assignment) for assignment in one.missing] for one in found)
+    queue = (game for by_turns in zip_longest(*games) for game in by_turns if game)
     try:
         async with asyncio.TaskGroup() as group:
-            watch = group.create_task(_watch(collection, stats))
-            workers = [
-                group.create_task(_work(collection, queue, stats))
-                for _ in range(collection.pace.in_flight)
-            ]
+            watch = group.create_task(_watch(pace, stats))
+            workers = [group.create_task(_work(queue)) for _ in range(pace.in_flight)]
             await asyncio.gather(*workers)
             watch.cancel()
     except BaseExceptionGroup as errors:
-        raise _first(errors, collection, stats) from None
+        raise _first(errors, found, stats) from None
 
 
-def _first(errors: BaseExceptionGroup, collection: _Collection, stats: Stats) -> BaseException:
+def _first(errors: BaseExceptionGroup, found: Sequence[_Collection], stats: Stats) -> BaseException:
     """The first of several errors; one for the user also tells what was kept."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
@@ -182,21 +188,22 @@ def _first(errors: BaseExceptionGroup, collection: _Collection, stats: Stats) ->
     if not isinstance(error, AriaError):
         return error
     kept = f"; {stats.done} of {stats.total} episodes are kept and will not be played again"
-    return AriaError(f"{collection.game.name}: {error}{kept if collection.journal else ''}")
+    names = ", ".join(dict.fromkeys(one.series.game.name for one in found))
+    return AriaError(f"{names}: {error}{kept if all(one.series.journal for one in found) else ''}")
 
 
-async def _work(collection: _Collection, queue: Iterator[Assignment], stats: Stats) -> None:
-    for assignment in queue:
-        episode = await play_episode(collection, assignment, stats)
-        if collection.journal:
-            collection.journal.append(episode)
+async def _work(queue: Iterator[tuple[_Collection, Assignment]]) -> None:
+    for collection, assignment in queue:
+        episode = await play_episode(collection, assignment)
+        if collection.series.journal:
+            collection.series.journal.append(episode)
         collection.finished[assignment.episode_id] = episode
-        stats.count_episode(episode)
+        collection.stats.count_episode(episode)
 
 
-async def _watch(collection: _Collection, stats: Stats) -> None:
+async def _watch(pace: Pace, stats: Stats) -> None:
     """End a run in which nothing moves."""
-    limit = collection.pace.deadline_s
+    limit = pace.deadline_s
     while True:
         await asyncio.sleep(min(LONGEST_WATCH_S, limit / 4))
         if stats.idle() > limit:
@@ -206,17 +213,18 @@ async def _watch(collection: _Collection, stats: Stats) -> None:
             )
 
 
-async def play_episode(collection: _Collection, assignment: Assignment, stats: Stats) -> Episode:
+async def play_episode(collection: _Collection, assignment: Assignment) -> Episode:
     """One game from its first turn to its outcome."""
-    match = collection.game.start(assignment.config, collection.reward)
-    prompts = {role: match.system_prompt(role) for role in collection.game.roles}
+    series = collection.series
+    match = series.game.start(assignment.config, series.reward)
+    prompts = {role: match.system_prompt(role) for role in series.game.roles}
     cast = collection.cast(assignment)
     usages = {role: _Usage() for role in cast}
     said: dict[int, _AcceptedReply] = {}  # by position in the dialogue
     turn = 0
     refused: list[Refused] = []
     while (role := match.to_move) is not None:
-        one = _Turn(collection, assignment, match, role, turn, usages[role], stats)
+        one = _Turn(collection, assignment, match, role, turn, usages[role])
         taken = await one.take()
         if taken is not None:
             said[len(match.lines) - 1] = taken
@@ -226,7 +234,7 @@ async def play_episode(collection: _Collection, assignment: Assignment, stats: S
         player.finished(assignment.episode_id)
     return Episode(
         episode_id=assignment.episode_id,
-        game=collection.game.name,
+        game=series.game.name,
         utterances=[Utterance(role, text) for role, text in match.lines or _silence(match)],
         rewards=dict(match.outcome.rewards) if match.outcome else {},
         prompts=prompts,
@@ -252,14 +260,13 @@ class _Turn:
     role: str
     turn: int
     usage: _Usage
-    stats: Stats
     refused: list[Refused] = field(default_factory=list)
 
     async def take(self) -> _AcceptedReply | None:
         """Play the role's move, or forfeit with the last text; None if that left no line."""
         hint, kind = "", "no_reply"
         last: _AcceptedReply | None = None
-        for attempt in range(self.collection.settings.max_reasks + 1):
+        for attempt in range(self.collection.series.settings.max_reasks + 1):
             try:
                 reply = await self._ask(attempt, hint)
                 if reply.text.strip():
@@ -270,7 +277,7 @@ class _Turn:
                 hint, kind = error.hint, error.kind
                 self.usage.reasks[kind] += 1
                 self.refused.append(Refused(self.role, kind, cut(reply.text)))
-                self.stats.refused += 1
+                self.collection.stats.refused += 1
             except PlayerFailure as failure:
                 if failure.kind not in OWN_FAULTS:
                     raise AriaError(
@@ -305,7 +312,7 @@ class _Turn:
         )
         reply = await self._player.reply(request)
         self.usage.add(reply)
-        self.stats.count_reply(reply)
+        self.collection.stats.count_reply(reply)
         return reply
 
     @property
@@ -343,7 +350,7 @@ def _record(
         config=dict(assignment.config),
         seed=assignment.seed,
         group_id=assignment.group_id,
-        reward_rule=collection.reward,
+        reward_rule=collection.series.reward,
         players={role: PlayerName(player.name, player.model) for role, player in players},
         tokens={r: Tokens(u.prompt_tokens, u.completion_tokens) for r, u in usages.items()},
         reasks={role: dict(usage.reasks) for role, usage in usages.items()},

@@ -63,11 +63,11 @@ def evaluate_category(
     import pandas as pd
 
     games = params.games_of(category)
-    sessions = [(game, *one) for game in games for one in _sessions(params, game, policy)]
-    titled = [(one, f"evaluate {game}: {variant} as {role}") for game, role, one in sessions]
+    sides = [one for game in games for one in _sessions(params, game, policy)]
+    played = play_side_by_side(params, [session for _, session in sides], f"evaluate {variant}")
     rows = [
         _row(episode, variant, role)
-        for (_, role, _), episodes in zip(sessions, play_side_by_side(params, titled), strict=True)
+        for (role, _), episodes in zip(sides, played, strict=True)
         for episode in episodes
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.arena.assignments import Assignment, Lineups, assign
-from aria_dvc.arena.collection import collect_episodes, from_journal
+from aria_dvc.arena.collection import Series, collect_series, from_journal
 from aria_dvc.arena.journal import Journal
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
-from aria_dvc.memory import give_back_memory
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.models.source import ModelSource
 from aria_dvc.player_specs import Pool, endpoint_name, specs_of, weights_of
 from aria_dvc.players.base import Player
+from aria_dvc.players.policy import shared_engines
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
 from aria_dvc.seeds import derived_seed
@@ -69,43 +70,24 @@ class Session:
         """The same games in so many parts, whole groups each."""
         return [replace(self, share=(part, parts)) for part in range(parts)]
 
-    def is_finished(self, params: Params) -> bool:
-        """Whether the journal holds all games."""
-        wanted, journal = self._wanted(params), self._journal(params)
-        return len(from_journal(journal, wanted)) == len(wanted)
+    def kept(self, params: Params, journal: Journal | None = None) -> list[Episode] | None:
+        """The games as their journal holds them; None if some are missing."""
+        wanted = self._wanted(params)
+        finished = from_journal(journal or self.journal(params), wanted)
+        found = [finished[one.episode_id] for one in wanted if one.episode_id in finished]
+        return found if len(found) == len(wanted) else None
 
     def play(self, params: Params, title: str = "") -> list[Episode]:
-        """Play what the journal does not hold yet.
+        """Its games alone (see `play_together`)."""
+        (episodes,) = play_together(params, [self], title)
+        return episodes
 
-        Raises AriaError if a player is unknown or cannot be reached, or another process plays these
-        games.
-        """
-        wanted, journal = self._wanted(params), self._journal(params)
-        finished = from_journal(journal, wanted)
-        if len(finished) == len(wanted):  # without loading a model
-            return [finished[assignment.episode_id] for assignment in wanted]
-        with journal.held():  # before a model is loaded
-            return self._play_missing(params, wanted, journal, title)
-
-    def _play_missing(
-        self, params: Params, wanted: list[Assignment], journal: Journal, title: str
-    ) -> list[Episode]:
-        finished = from_journal(journal, wanted)
-        missing = [assignment for assignment in wanted if assignment.episode_id not in finished]
-        named = {spec for assignment in missing for spec in assignment.players.values()}
-        try:
-            return collect_episodes(
-                self.game,
-                wanted,
-                self._players(params, sorted(named)),
-                self.settings,
-                params.pace,
-                reward=self.reward,
-                journal=journal,
-                title=title or f"{self.purpose} {self.game.name}",
-            )
-        finally:
-            give_back_memory()
+    def series(self, params: Params, journal: Journal) -> Series:
+        """Its games, with their players loaded."""
+        wanted = self._wanted(params)
+        named = {spec for assignment in wanted for spec in assignment.players.values()}
+        players = self._players(params, sorted(named))
+        return Series(self.game, wanted, players, self.settings, self.reward, journal)
 
     def _seed(self, params: Params) -> int:
         return derived_seed(params.seed, self.purpose)
@@ -118,7 +100,8 @@ class Session:
         which, parts = self.share
         return [one for at, one in enumerate(found) if at // self.repeats % parts == which]
 
-    def _journal(self, params: Params) -> Journal:
+    def journal(self, params: Params) -> Journal:
+        """Where its games are kept, by everything that they depend on."""
         return Journal(self._inputs(params))
 
     def _players(self, params: Params, named: Iterable[str]) -> dict[str, Player]:
@@ -160,6 +143,26 @@ class Session:
             "adapter": fingerprint(self.adapter) if self.adapter else None,
             "code": code_hash(__name__),
         }
+
+
+def play_together(
+    params: Params, sessions: Sequence[Session], title: str = ""
+) -> list[list[Episode]]:
+    """Play what the journals do not hold yet, all games by turns, with one engine per model.
+
+    Raises:
+        AriaError: a player is unknown or cannot be reached, or another process plays these games.
+    """
+    journals = [session.journal(params) for session in sessions]
+    kept = [one.kept(params, journal) for one, journal in zip(sessions, journals, strict=True)]
+    missing = [at for at, found in enumerate(kept) if found is None]
+    if missing:
+        with ExitStack() as held, shared_engines():
+            for at in missing:  # before a model is loaded
+                held.enter_context(journals[at].held())
+            series = [sessions[at].series(params, journals[at]) for at in missing]
+            played = iter(collect_series(series, params.pace, title=title))
+    return [next(played) if found is None else found for found in kept]
 
 
 def collect_session(params: Params, log: str) -> Session:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from aria_dvc.arena.sessions import Session
+from aria_dvc.arena.sessions import Session, play_together
 from aria_dvc.cache.folder import VARIABLE as CACHE_VARIABLE
 from aria_dvc.cache.folder import cache_folder
 from aria_dvc.cores import default_threads
@@ -29,27 +29,27 @@ from aria_dvc.records.episodes import Episode
 if TYPE_CHECKING:
     from aria_dvc.params import Params
 
-Titled = tuple[Session, str]  # a session, and what its progress is called
 MOST = 4
 LOOK_S = 1.0  # how often a process looks whether the one that started it is still there
 
 
-def play_side_by_side(params: Params, sessions: Sequence[Titled]) -> list[list[Episode]]:
-    """The episodes of every session, in order.
-
-    With fewer sessions than processes, each session is dealt to several processes.
+def play_side_by_side(
+    params: Params, sessions: Sequence[Session], title: str
+) -> list[list[Episode]]:
+    """The episodes of every session, in order. Every process plays a share of each.
 
     Raises:
         AriaError: a player is unknown or cannot be reached, or a process died.
     """
-    workers = processes(params, [session for session, _ in sessions])
-    parts_each = -(-workers // max(1, len(sessions)))
-    parts = [[(part, title) for part in one.dealt(parts_each)] for one, title in sessions]
-    if workers > 1:
-        missing = [one for found in parts for one in found if not one[0].is_finished(params)]
-        if len(missing) > 1:
-            _play_apart(params, missing, min(workers, len(missing)))
-    return [_merged([part.play(params, title) for part, title in found]) for found in parts]
+    workers = processes(params, sessions)
+    if workers == 1:
+        return play_together(params, sessions, title)
+    shares = list(zip(*(session.dealt(workers) for session in sessions), strict=True))
+    missing = [share for share in shares if any(one.kept(params) is None for one in share)]
+    if len(missing) > 1:
+        _play_apart(params, missing, title)
+    played = [play_together(params, share, title) for share in shares]
+    return [_merged(parts) for parts in zip(*played, strict=True)]
 
 
 def processes(params: Params, sessions: Sequence[Session]) -> int:
@@ -68,17 +68,18 @@ def _merged(parts: Sequence[Sequence[Episode]]) -> list[Episode]:
     return sorted((one for part in parts for one in part), key=lambda one: one.episode_id)
 
 
-def _play_apart(params: Params, sessions: Sequence[Titled], workers: int) -> None:
-    """Fill the journals of `sessions`, each in one of `workers` processes, which share the cache's
-    memory and the cores."""
+def _play_apart(params: Params, shares: Sequence[Sequence[Session]], title: str) -> None:
+    """Fill the journals, each share in a process of its own, which share the cache's memory and
+    the cores."""
+    workers = len(shares)
     pace = params.pace.model_copy(update={"cache_gib": params.pace.cache_gib / workers})
     shared = params.model_copy(update={"pace": pace})
     threads = max(1, default_threads() // workers)
     try:
         with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=threads):
             joblib.Parallel(batch_size=1, pre_dispatch="all")(
-                joblib.delayed(_play)(shared, session, title, os.getpid(), str(cache_folder()))
-                for session, title in sessions
+                joblib.delayed(_play)(shared, share, title, os.getpid(), str(cache_folder()))
+                for share in shares
             )
     except TerminatedWorkerError:
         raise AriaError(
@@ -87,12 +88,14 @@ def _play_apart(params: Params, sessions: Sequence[Titled], workers: int) -> Non
         ) from None
 
 
-def _play(params: Params, session: Session, title: str, parent: int, cache_of_parent: str) -> None:
+def _play(
+    params: Params, share: Sequence[Session], title: str, parent: int, cache_of_parent: str
+) -> None:
     _watch(parent)
     os.environ[CACHE_VARIABLE] = cache_of_parent  # a process is used again as it was
     quiet_libraries()
     log_to_stderr(bars=False)
-    session.play(params, title)
+    play_together(params, share, title)
 
 
 @cache

@@ -237,7 +237,9 @@ def training_errors(stage: str) -> Iterator[None]:
             raise AriaError(_out_of_memory(stage)) from None
         failed = None if isinstance(error, AriaError) else one_line(error)
         if failed:
-            raise AriaError(f"{stage}: {failed}; training goes on from its last checkpoint") from None
+            raise AriaError(
+                f"{stage}: {failed}; training goes on from its last checkpoint"
+            ) from None
         raise
     finally:
         give_back_memory()
@@ -249,4 +251,3 @@ def _out_of_memory(stage: str) -> str:
         f"{stage}: out of memory: lower pace.tokens_per_batch or {block}.max_tokens and run "
         "again; the last checkpoint is kept"
     )
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".jinja", ".model", ".txt
 # Sums of the files, and notes on how the model was trained, which change nothing in it.
 NOTES = frozenset({MANIFEST, "metrics.json", "trainer_state.json", "training_args.bin"})
 
+REMEMBERED = 256  # files whose hash is kept
 HUB_S = 10.0  # to tell a model's present revision
 _HUB_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)?")
 
@@ -89,6 +90,13 @@ def _cached_commit(repo: str) -> str | None:
 def _content(file: Path) -> bytes:
     if file.name == ADAPTER_CONFIG:
         return _adapter_config(file)
+    stat = file.stat()
+    return _hashed(file.resolve(), stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(REMEMBERED)
+def _hashed(file: Path, *written: int) -> bytes:
+    """`written` tells one state of the file from another; many journals ask for the same model."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").digest()
 

@@ -44,19 +44,17 @@ class OnlineGames:
 
     def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
         """`online.games` games with the policy that `adapter` makes, dealt to all games."""
-        from aria_dvc.players.policy import shared_models
-
         online = self.params.online
         params = self.served(adapter) if online.servers else self.params
         weights = [online.weights.get(game, 1.0) for game in self._games]
         counts = dealt(online.games, online.repeats, weights)
         sessions = [
-            (self._session(game, count, adapter, seed), f"play {game}, iteration {iteration + 1}")
+            self._session(game, count, adapter, seed)
             for game, count in zip(self._games, counts, strict=True)
             if count
         ]
-        with shared_models():
-            episodes = [one for found in play_side_by_side(params, sessions) for one in found]
+        played = play_side_by_side(params, sessions, f"play, iteration {iteration + 1}")
+        episodes = [one for found in played for one in found]
         tell_decisions(episodes, params.prepare.decisions)
         return episodes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -18,10 +19,12 @@ from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.sampling import Sampling
 from aria_dvc.records.episodes import SampledWith
-from aria_dvc.settings import Pace, PlaySettings, Precision
+from aria_dvc.settings import Pace, PlaySettings
 
+_places = itertools.count()
 REMEMBERED = 8192  # rendered chats and encoded segments kept: a few megabytes
-_shared: dict[tuple[Any, ...], Any] | None = None  # models by what they are, within shared_models
+# Engines and renderers by what they are of, within `shared_engines`.
+_shared: dict[tuple[Any, ...], tuple[Engine, Renderer]] | None = None
 
 
 class PolicyPlayer:
@@ -49,6 +52,7 @@ class PolicyPlayer:
         self.engine = engine
         self.renderer = renderer
         self.settings = settings
+        self._place = next(_places)
 
     def renamed(self, name: str, settings: PlaySettings) -> PolicyPlayer:
         """The same model and engine under another name and with other sampling."""
@@ -69,7 +73,7 @@ class PolicyPlayer:
             seed=request.seed,
             logprobs=self.record_logprobs,
         )
-        dialogue = (request.episode_id, request.role)
+        dialogue = (self._of_series(request.episode_id), request.role)
         prompt_ids = self.renderer.prompt_ids(request.messages)
         try:
             generation = await self.engine.generate(dialogue, prompt_ids, sampling)
@@ -101,7 +105,11 @@ class PolicyPlayer:
             )
 
     def finished(self, episode_id: str) -> None:
-        self.engine.finished(episode_id)
+        self.engine.finished(self._of_series(episode_id))
+
+    def _of_series(self, episode_id: str) -> str:
+        """The episode among all that the engine plays: series may call theirs by the same name."""
+        return f"{self._place}/{episode_id}"
 
     async def close(self) -> None:
         await self.engine.close()
@@ -127,8 +135,8 @@ class _Hashed(dict[str, str]):
 
 
 @contextmanager
-def shared_models() -> Iterator[None]:
-    """Within it a model with its adapter is loaded once, for all games that are played with it."""
+def shared_engines() -> Iterator[None]:
+    """Within it a model with its adapter is loaded once, and one engine plays all its games."""
     global _shared
     _shared = {}
     try:
@@ -138,12 +146,23 @@ def shared_models() -> Iterator[None]:
         give_back_memory()
 
 
-def _loaded(source: ModelSource, adapter: Path | None, precision: Precision) -> Any:
+def _engine(source: ModelSource, adapter: Path | None, pace: Pace) -> tuple[Engine, Renderer]:
+    renderer = TurnRenderer(load_tokenizer(source))
+    engine = Engine(
+        load_for_play(source, adapter, pace.precision),
+        renderer.end_ids(),
+        slots=pace.in_flight,
+        cache_bytes=int(pace.cache_gib * 2**30),
+    )
+    return engine, renderer
+
+
+def _engine_of(source: ModelSource, adapter: Path | None, pace: Pace) -> tuple[Engine, Renderer]:
     if _shared is None:
-        return load_for_play(source, adapter, precision)
-    key = (source, adapter, precision)
+        return _engine(source, adapter, pace)
+    key = (source, adapter, pace.precision, pace.in_flight, pace.cache_gib)
     if key not in _shared:
-        _shared[key] = load_for_play(source, adapter, precision)
+        _shared[key] = _engine(source, adapter, pace)
     return _shared[key]
 
 
@@ -161,11 +180,5 @@ def policy_player(
     Raises:
         AriaError: the model or the adapter cannot be loaded.
     """
-    renderer = TurnRenderer(load_tokenizer(source))
-    engine = Engine(
-        _loaded(source, adapter, pace.precision),
-        renderer.end_ids(),
-        slots=pace.in_flight,
-        cache_bytes=int(pace.cache_gib * 2**30),
-    )
+    engine, renderer = _engine_of(source, adapter, pace)
     return PolicyPlayer(name, str(source), engine, renderer, settings, adapter, record_logprobs)
