@@ -351,6 +351,27 @@ def test_of_a_launch_only_the_first_process_prunes(cache, monkeypatch):
     assert left(cache) == ["mine", "old"]
 
 
+KILLED_WRITER = """
+import os, signal, sys
+from pathlib import Path
+from aria_dvc.aside import written_aside
+with written_aside(Path(sys.argv[1])) as aside:
+    aside.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_killed_writers_left_in_a_run_that_is_finished_goes_with_the_next_prune(cache):
+    target = cache / "policy" / "key" / "iteration-1" / "state.json"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", KILLED_WRITER, str(target)]
+    subprocess.run(command, env=environment, check=False)
+    assert list(cache.rglob("*.aside"))
+    prune(cache)
+    assert list(cache.rglob("*.aside")) == []
+    assert target.parent.is_dir()
+
+
 def test_a_killed_prune_is_finished_by_the_next(cache):
     training(cache, "old", 100, 9)
     script = """

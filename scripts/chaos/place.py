@@ -68,6 +68,10 @@ TINY: dict[str, Any] = {
     "report.umap": False,
 }
 
+LESSONS = "base_model.warm_start_settings"
+TAUGHT = {f"{LESSONS}.episodes": 64, f"{LESSONS}.epochs": 12, f"{LESSONS}.learning_rate": 0.003}
+BRIEF = {f"{LESSONS}.epochs": 1, f"{LESSONS}.learning_rate": 0.0003}
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -111,13 +115,26 @@ class Place:
             self.work.mkdir(parents=True)
             Workspace.copy_of_project(self.work)
             save_model(self.work / "models/language/tiny")
-            self.workspace.set_params(TINY)
+            self.workspace.set_params({**TINY, **TAUGHT})
+            self._teach()
+            self.workspace.set_params({**TINY, **BRIEF})
             self.workspace.commit("tiny sizes")
             write_json(noted, [vars(stage) for stage in self._measured(self._run_undisturbed())])
         return [Stage(**{**one, "outs": tuple(one["outs"])}) for one in read_json(noted)]
 
+    def _teach(self) -> None:
+        """Teach the model enough of the game that some of its moves are legal: only then do its
+        actions bring something, and online training has something to learn."""
+        self.workspace.run("python", "stages/base_model.py")
+        for file in (self.work / "data/base_model").glob("*.safetensors"):
+            copy(file, self.work / "models/language/tiny" / file.name)
+        remove(self.work / "data/base_model")
+        remove(self.cache)
+
     def _run_undisturbed(self) -> list[Stage]:
         output = self.workspace.run("dvc", "repro")
+        online = read_json(self.work / "data/policy/adversarial/aria/online/metrics.json")
+        assert online["final_loss"] is not None, "online training had nothing to learn from"
         for name in ("data", "metrics", "dvc.lock"):
             copy(self.work / name, self.undisturbed / name)
         lock = read_lock(self.work)["stages"]
