@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
-from safetensors.numpy import load_file
+from safetensors.torch import load_file
 
 WEIGHTS = 1e-6  # largest difference of a weight
 NUMBERS = 1e-4  # largest relative difference of a number that was measured in training
@@ -64,7 +64,7 @@ def files_of(path: Path) -> set[str]:
 
 def _apart(one: Path, other: Path) -> float:
     """How far two files of one kind are apart: absolutely for weights, relatively for numbers."""
-    readers = {".safetensors": load_file, ".json": _json, ".csv": _table, ".parquet": _table}
+    readers = {".safetensors": _weights, ".json": _json, ".csv": _table, ".parquet": _table}
     reader = readers.get(one.suffix)
     if reader is None:
         return math.inf
@@ -73,6 +73,10 @@ def _apart(one: Path, other: Path) -> float:
         return math.inf
     absolutely = one.suffix == ".safetensors"
     return max((_distance(first[k], second[k], absolutely) for k in first), default=0.0)
+
+
+def _weights(path: Path) -> Any:
+    return {name: tensor.float().numpy() for name, tensor in load_file(path).items()}
 
 
 def _json(path: Path) -> Any:

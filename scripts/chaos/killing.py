@@ -52,7 +52,8 @@ def planned(number: int, seed: int, stages: list[Stage]) -> Kill:
         return Kill(number, stage, way, "start", rng.uniform(0, 1.2) * sums[-1], False)
     since = rng.choice(("written", "running" if way == "stage" else "start"))
     longest = stage.seconds * (0.4 if since == "written" else 1.1)
-    return Kill(number, stage, way, since, rng.uniform(0, longest), way == "script" and rng.random() < 0.5)
+    alone = way == "script" and rng.random() < 0.5
+    return Kill(number, stage, way, since, rng.uniform(0, longest), alone)
 
 
 def kill_and_rerun(place: Place, kill: Kill, stages: list[Stage]) -> dict[str, Any]:

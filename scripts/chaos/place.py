@@ -210,9 +210,9 @@ def blocks(path: Path) -> int:
 
 def code_of_project() -> str:
     """A name for what is put to the test: results of other code do not count for it."""
-    listed = ["git", "ls-files", "-co", "--exclude-standard", "-z", "src", "stages", "scripts/chaos"]
+    listed = ["git", "ls-files", "-co", "--exclude-standard", "-z", "src", "stages"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
-    files = sorted({*names, b"params.yaml", b"dvc.yaml"} - {b""})
+    files = sorted({*names, b"params.yaml", b"dvc.yaml", b"scripts/chaos/place.py"} - {b""})
     state = hashlib.sha256()
     for name in files:
         file = ROOT / name.decode()
