@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-
 from scripts.chaos.__main__ import Results
 from scripts.chaos.comparing import compared, is_held, left_over, sums_of
 from scripts.chaos.faulty import answer

@@ -314,10 +314,14 @@ HELD_RUN = KILLED_RUN.replace("os.kill(os.getpid(), signal.SIGKILL)", "print('at
                               "        import time; time.sleep(60)")  # fmt: skip
 
 
-KILLED_AT_THE_END = KILLED_RUN.replace("folder = Path", """
+KILLED_AT_THE_END = KILLED_RUN.replace(
+    "folder = Path",
+    """
 from aria_dvc.learning.checkpoints import RunFolder
 RunFolder.drop_checkpoints = lambda self: os.kill(os.getpid(), signal.SIGKILL)
-folder = Path""", 1)
+folder = Path""",
+    1,
+)
 
 
 def test_a_run_that_is_killed_once_its_result_is_whole_leaves_no_checkpoints(folder):

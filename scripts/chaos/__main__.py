@@ -19,13 +19,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.cache.lines import CheckedLines
-from aria_dvc.files import write_json
 from scripts.chaos.faulty import survive
 from scripts.chaos.full import fill_and_rerun, may_mount
 from scripts.chaos.killing import kill_and_rerun, planned
 from scripts.chaos.place import Place, code_of_project
 from scripts.chaos.table import markdown, notes, problems, rows_of
+
+from aria_dvc.cache.lines import CheckedLines
+from aria_dvc.files import write_json
 
 KILLS_AMONG_FAULTS = 10
 

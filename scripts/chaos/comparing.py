@@ -76,7 +76,7 @@ def _apart(one: Path, other: Path) -> float:
 
 
 def _weights(path: Path) -> Any:
-    return {name: tensor.float().numpy() for name, tensor in load_file(path).items()}
+    return {name: tensor.double().numpy() for name, tensor in load_file(path).items()}
 
 
 def _json(path: Path) -> Any:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from fault_server import FaultServer, serve
-
-from aria_dvc.cache.lines import CheckedLines
 from scripts.chaos.killing import LOOK_S, end, started
 from scripts.chaos.place import Place, copy
+
+from aria_dvc.cache.lines import CheckedLines
 
 RATE = 0.3
 OPTIONS = {"timeout_s": 1.5, "max_concurrency": 64, "deadline_s": 120}

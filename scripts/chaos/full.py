@@ -16,12 +16,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from test_failures import MAY_MOUNT, may_mount
-
-from aria_dvc.files import write_json
 from scripts.chaos.comparing import Compared, compared, left_over, sums_of
 from scripts.chaos.killing import GOLDEN
 from scripts.chaos.place import ROOT, Place, Stage, blocks, copy
+from test_failures import MAY_MOUNT, may_mount
+
+from aria_dvc.files import write_json
 
 __all__ = ["fill_and_rerun", "may_mount"]
 TRIES = 5

@@ -183,5 +183,3 @@ def _stage_at(output: Path, stages: list[Stage]) -> str:
     lines = [line for line in output.read_text(errors="replace").splitlines() if "'" in line]
     ran = [line.split("'")[1] for line in lines if RUNNING.decode() in line]
     return ran[-1] if ran else stages[0].name
-
-

@@ -34,7 +34,6 @@ TINY: dict[str, Any] = {
     "rewards": {"bargaining": "margin"},
     "pace.processes": 2,
     "pace.precision": "float32",
-    "pace.checkpoint_every": 1,
     "pace.tokens_per_batch": 16384,
     "base_model.source": "models/language/tiny",
     "base_model.games": ["bargaining"],
@@ -69,8 +68,13 @@ TINY: dict[str, Any] = {
 }
 
 LESSONS = "base_model.warm_start_settings"
-TAUGHT = {f"{LESSONS}.episodes": 64, f"{LESSONS}.epochs": 12, f"{LESSONS}.learning_rate": 0.003}
-BRIEF = {f"{LESSONS}.epochs": 1, f"{LESSONS}.learning_rate": 0.0003}
+TAUGHT = {
+    f"{LESSONS}.episodes": 24,
+    f"{LESSONS}.epochs": 4,
+    f"{LESSONS}.learning_rate": 0.01,
+    "pace.checkpoint_every": 1000,
+}
+BRIEF = {f"{LESSONS}.epochs": 1, f"{LESSONS}.learning_rate": 0.0003, "pace.checkpoint_every": 1}
 
 
 @dataclass(frozen=True)
