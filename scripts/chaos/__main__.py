@@ -3,11 +3,11 @@
     make chaos                        100 SIGKILLs, 1,000 games among faults, 20 full disks
     make chaos KILLS=10 GAMES=0 DISKS=0
 
-After every harm the same command runs once more and what it leaves is compared with an undisturbed
-run: bytes up to `aggregate`, weights and numbers within a tolerance after it. Most kills are of one
-stage, whose inputs are the undisturbed ones: a stage that ends equal from equal inputs proves for
-itself what a run of all stages proves; one kill in ten is of such a run. Results go to a journal:
-a run that is stopped goes on, and one of more kills does the further ones.
+After every harm the same command runs once more, and what it leaves is compared with an
+undisturbed run: bytes up to `aggregate`, weights and numbers within a tolerance after it. Most
+kills are of one stage, whose inputs are the undisturbed ones: a stage that ends equal from equal
+inputs proves what a run of all stages proves; one kill in twenty is of such a run. Results go to a
+journal: a run that is stopped goes on, and one of more kills does the further ones.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from scripts.chaos.faulty import survive
 from scripts.chaos.full import fill_and_rerun, may_mount
 from scripts.chaos.killing import kill_and_rerun, planned
 from scripts.chaos.place import Place, code_of_project
-from scripts.chaos.table import markdown, notes, problems, rows_of
+from scripts.chaos.table import markdown, problems, rows_of
 
 from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.files import write_json
@@ -37,21 +38,17 @@ class Results:
     def __init__(self, path: Path) -> None:
         self._lines = CheckedLines(path)
         self._lines.mend("they are found again")
-        self.rows: list[dict[str, Any]] = self._lines.read()
+        self.found: list[dict[str, Any]] = self._lines.read()
 
     def once(self, part: str, number: int, find: Callable[[], dict[str, Any]]) -> None:
         """Find and keep it, unless it is there."""
-        if any((row["part"], row["number"]) == (part, number) for row in self.rows):
+        if any((one["part"], one["number"]) == (part, number) for one in self.found):
             return
-        row = {"part": part, "number": number, **find()}
-        self._lines.add(row)
-        self.rows.append(row)
-        told = {k: row[k] for k in ("stage", "way", "equal", "left", "seconds") if k in row}
-        print(f"{part} {number}: {told}", file=sys.stderr, flush=True)
-
-    def parts(self) -> dict[str, list[dict[str, Any]]]:
-        names = dict.fromkeys(row["part"] for row in self.rows)
-        return {name: [row for row in self.rows if row["part"] == name] for name in names}
+        began, found = time.monotonic(), find()
+        found |= {"part": part, "number": number, "seconds": time.monotonic() - began}
+        self._lines.add(found)
+        self.found.append(found)
+        print(f"{part} {number}: {str(found)[:500]}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -60,19 +57,17 @@ def main() -> None:
     place = Place(folder / "place")
     stages = place.prepare()
     results = Results(folder / "results.jsonl")
+    if args.games:
+        kills = min(KILLS_AMONG_FAULTS, args.games // 10)
+        results.once("faulty", args.games, lambda: survive(place, args.games, kills, args.seed))
+    if args.disks and not may_mount():
+        raise SystemExit("error: full disks need user namespaces: DISKS=0 leaves them out")
+    for number in range(args.disks):
+        results.once("full", number, lambda n=number: fill_and_rerun(place, n, args.seed))
     for number in range(args.kills):
         kill = planned(number, args.seed, stages)
         results.once("kill", number, lambda kill=kill: kill_and_rerun(place, kill, stages))
-    if args.games:
-        few = min(KILLS_AMONG_FAULTS, args.games // 10)
-        place.restore(without=stages[0])
-        results.once("faulty", args.games, lambda: survive(place, args.games, few, args.seed))
-    if args.disks and not may_mount():
-        print("disks: left out, mounting needs user namespaces", file=sys.stderr)
-        args.disks = 0
-    for number in range(args.disks):
-        results.once("full", number, lambda n=number: fill_and_rerun(place, n, args.seed))
-    raise SystemExit(_tell(results, args))
+    raise SystemExit(_tell(results.found, args.out))
 
 
 def _arguments() -> argparse.Namespace:
@@ -89,18 +84,16 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _tell(results: Results, args: argparse.Namespace) -> int:
+def _tell(found: list[dict[str, Any]], out: Path | None) -> int:
     """Print the table, write it where one asks for it; 1 if anything was lost."""
-    parts = results.parts()
-    rows, wrong = rows_of(parts), problems(parts)
-    print(markdown(rows))
-    print(notes(parts))
-    for line in wrong:
-        print(f"wrong: {line}")
-    if args.out:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.with_suffix(".md").write_text(markdown(rows) + "\n" + notes(parts))
-        write_json(args.out.with_suffix(".json"), {"table": rows, "wrong": wrong, **parts})
+    rows, wrong = rows_of(found), problems(found)
+    largest = max((one["largest"] for one in found if one["part"] == "kill"), default=0.0)
+    table = f"{markdown(rows)}\nThe largest difference of a weight: {largest:g}.\n"
+    print(table, *wrong, sep="\n")
+    if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.with_suffix(".md").write_text(table)
+        write_json(out.with_suffix(".json"), {"table": rows, "wrong": wrong, "results": found})
     return 1 if wrong else 0
 
 

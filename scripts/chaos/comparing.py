@@ -5,133 +5,114 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 from safetensors.torch import load_file
+from scripts.chaos.place import Place, Stage
 
 WEIGHTS = 1e-6  # largest difference of a weight
-NUMBERS = 1e-4  # largest relative difference of a number that was measured in training
-# Up to `aggregate` bytes count, the weights that play aside; after it, weights and numbers.
+NUMBERS = 1e-4  # largest relative difference of a number that follows from weights
+# Of all other stages bytes count.
 BY_WEIGHTS = {"base_model", "reward_model", "policy", "online", "evaluate", "report"}
 TIMES = "second"  # what has this in its name is measured by the clock
 
 
 @dataclass
 class Compared:
-    """Names of files that differ beyond the tolerances or by bytes; the largest difference of a
-    weight."""
+    """What differs beyond the tolerances, and the largest difference of a weight."""
 
     wrong: list[str] = field(default_factory=list)
-    bytes_differ: list[str] = field(default_factory=list)
     largest: float = 0.0
 
-    def add(self, other: Compared) -> None:
-        self.wrong += other.wrong
-        self.bytes_differ += other.bytes_differ
-        self.largest = max(self.largest, other.largest)
 
-
-def compared(undisturbed: Path, found: Path, kind: str) -> Compared:
-    """Two files or folders; `kind` of stage decides whether bytes count."""
+def compared(place: Place, stages: Iterable[Stage]) -> Compared:
+    """The outputs of stages."""
     result = Compared()
-    names = {*files_of(undisturbed), *files_of(found)}
-    for name in sorted(names):
-        one, other = undisturbed / name, found / name
-        if not (one.is_file() and other.is_file()):
-            result.wrong.append(f"{found.name}/{name} is not in both")
-        elif one.read_bytes() != other.read_bytes():
-            result.bytes_differ.append(f"{found.name}/{name}")
-            apart = _apart(one, other) if kind in BY_WEIGHTS else math.inf
-            if one.suffix == ".safetensors":
-                result.largest = max(result.largest, apart)
-            if apart > (WEIGHTS if one.suffix == ".safetensors" else NUMBERS):
-                result.wrong.append(f"{found.name}/{name} differs")
+    for stage in stages:
+        for out in stage.outs:
+            one, other = place.undisturbed / out, place.work / out
+            for name in sorted(_files(one) | _files(other)):
+                _compare(one / name, other / name, stage.kind in BY_WEIGHTS, result)
     return result
 
 
-def files_of(path: Path) -> set[str]:
-    """Names below a folder, but what killed writers leave; "." for a file."""
-    if not path.is_dir():
-        return {"."}
-    files = (one.relative_to(path) for one in path.rglob("*") if one.is_file())
-    return {one.as_posix() for one in files if ".aside" not in one.as_posix()}
+def _files(path: Path) -> set[str]:
+    """Names below a folder; "" for a file."""
+    if path.is_file():
+        return {""}
+    return {one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file()}
 
 
-def _apart(one: Path, other: Path) -> float:
-    """How far two files of one kind are apart: absolutely for weights, relatively for numbers."""
-    readers = {".safetensors": _weights, ".json": _json, ".csv": _table, ".parquet": _table}
-    reader = readers.get(one.suffix)
-    if reader is None:
+def _compare(one: Path, other: Path, by_weights: bool, result: Compared) -> None:
+    if not (one.is_file() and other.is_file()):
+        result.wrong.append(f"{other} is there only {'before' if one.is_file() else 'after'}")
+    elif one.read_bytes() == other.read_bytes():
+        return
+    elif by_weights and one.suffix == ".safetensors":
+        apart = apart_weights(one, other)
+        result.largest = max(result.largest, apart)
+        result.wrong += [f"{other} differs by {apart:g}"] if apart > WEIGHTS else []
+    elif not by_weights or not are_close(_value(one), _value(other)):
+        result.wrong.append(f"{other} differs")
+
+
+def apart_weights(one: Path, other: Path) -> float:
+    """The largest difference; infinite if names or shapes differ, or one is not a number."""
+    first, second = load_file(one), load_file(other)
+    if {k: v.shape for k, v in first.items()} != {k: v.shape for k, v in second.items()}:
         return math.inf
-    first, second = _leaves(reader(one)), _leaves(reader(other))
-    if first.keys() != second.keys():
-        return math.inf
-    absolutely = one.suffix == ".safetensors"
-    return max((_distance(first[k], second[k], absolutely) for k in first), default=0.0)
+    apart = [(first[k].double() - second[k].double()).abs().max().item() for k in first]
+    return math.inf if any(map(math.isnan, apart)) else max(apart)
 
 
-def _weights(path: Path) -> Any:
-    return {name: tensor.double().numpy() for name, tensor in load_file(path).items()}
+def are_close(one: Any, other: Any) -> bool:
+    """Whether two JSON values say the same, times aside."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = [name for name in one if TIMES not in name]
+        return one.keys() == other.keys() and all(are_close(one[k], other[k]) for k in names)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(are_close, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        both_none = math.isnan(one) and math.isnan(other)
+        return both_none or math.isclose(one, other, rel_tol=NUMBERS)
+    return bool(one == other)
 
 
-def _json(path: Path) -> Any:
-    return json.loads(path.read_bytes())
+def _value(path: Path) -> Any:
+    if path.suffix == ".json":
+        return json.loads(path.read_bytes())
+    if path.suffix == ".csv":
+        return pd.read_csv(path).to_dict("list")
+    if path.suffix == ".parquet":
+        return json.loads(pd.read_parquet(path).to_json(double_precision=15))
+    return path.read_bytes()
 
 
-def _table(path: Path) -> Any:
-    table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-    return table.to_dict("list")
-
-
-def _leaves(value: Any, at: str = "") -> dict[str, Any]:
-    """Every number and text by where it stands, but times."""
-    if isinstance(value, dict):
-        parts = [(str(key), one) for key, one in value.items() if TIMES not in str(key)]
-    elif isinstance(value, list):
-        parts = [(str(index), one) for index, one in enumerate(value)]
-    else:
-        return {at: value}
-    return {k: leaf for key, one in parts for k, leaf in _leaves(one, f"{at}/{key}").items()}
-
-
-def _distance(one: Any, other: Any, absolutely: bool) -> float:
-    if isinstance(one, np.ndarray):
-        if one.shape != other.shape:
-            return math.inf
-        if not one.size:
-            return 0.0
-        apart = np.abs(one.astype(np.float64) - other.astype(np.float64))
-        scale = np.ones(()) if absolutely else np.maximum(np.abs(one), 1e-9)
-        return float(np.nan_to_num(apart / scale, nan=math.inf).max())
-    numbers = (int, float)
-    if isinstance(one, numbers) and isinstance(other, numbers):
-        if one == other or (one != one and other != other):
-            return 0.0
-        return abs(one - other) / max(abs(one), abs(other))
-    return 0.0 if one == other else math.inf
-
-
-def sums_of(folders: list[Path], but: list[Path]) -> dict[str, str]:
-    """SHA-256 of every file of the folders that is in or below none of `but`."""
-    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+def sums_of(folder: Path, but: list[Path]) -> dict[str, str]:
+    """SHA-256 of every file of the folder that is neither in nor below any of `but`."""
     return {
         str(path): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and ".aside" not in str(path)
         if not any(path == one or one in path.parents for one in but)
-        and not any(part.endswith((".aside", "__pycache__")) for part in path.parts)
     }
 
 
-def left_over(folders: list[Path]) -> list[str]:
-    """Folders of writers, and locks that somebody holds, in any of the folders."""
-    found = [path for folder in folders for path in folder.rglob("*.aside")]
-    locks = (path for folder in folders for path in folder.rglob("lock") if path.is_file())
-    return [str(path) for path in (*found, *(lock for lock in locks if is_held(lock)))]
+def left_over(folders: Iterable[Path]) -> list[str]:
+    """Folders of writers, checkpoints, and locks that somebody holds, in any of the folders."""
+    found = [path for folder in folders for path in folder.rglob("*")]
+    return [path.name for path in found if _is_left(path)]
+
+
+def _is_left(path: Path) -> bool:
+    if path.name == "lock" and path.is_file():
+        return is_held(path)
+    return path.suffix == ".aside" or path.match("checkpoint-*")
 
 
 def is_held(path: Path) -> bool:

@@ -6,22 +6,19 @@ import hashlib
 import json
 import random
 import re
-import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 from fault_server import FaultServer, serve
-from scripts.chaos.killing import LOOK_S, end, started
-from scripts.chaos.place import Place, copy
+from scripts.chaos.place import LOOK_S, Place, copy, end, remove
 
 from aria_dvc.cache.lines import CheckedLines
 
 RATE = 0.3
-OPTIONS = {"timeout_s": 1.5, "max_concurrency": 64, "deadline_s": 120}
-GAMES_S = 900.0
+OPTIONS = {"timeout_s": 1.5, "max_concurrency": 64, "deadline_s": 86400}
 RAW = "data/raw/adversarial/bargaining.jsonl"
-STAGE = ["python", "stages/collect.py", "bargaining"]
+SCRIPT = ["python", "stages/collect.py", "bargaining"]
 
 
 def answer(body: dict[str, Any]) -> str:
@@ -37,47 +34,39 @@ def answer(body: dict[str, Any]) -> str:
 
 def survive(place: Place, games: int, kills: int, seed: int) -> dict[str, Any]:
     """Play all games undisturbed, and again among faults and kills; how that ended."""
-    began, server = time.monotonic(), FaultServer(seed=seed)
+    server = FaultServer(seed=seed)
     server.say = answer
     with serve(server) as url:
         served = _place(place, games, url)
-        problem = _play(served, None)
-        undisturbed = (served.work / RAW).read_bytes() if not problem else b""
-        shutil.rmtree(served.cache, ignore_errors=True)
-        (served.work / RAW).unlink(missing_ok=True)
+        wrong = _play(served)
+        undisturbed = _raw(served)
+        for path in (served.cache, served.work / RAW):
+            remove(path)
         server.rate, before = RATE, server.served.copy()
-        rng, done = random.Random(seed), 0
-        for count in sorted(rng.sample(range(1, games), kills)):
-            problem = problem or _play(served, count)
-            done += not problem
-        problem = problem or _play(served, None)
+        for count in sorted(random.Random(seed).sample(range(1, games), kills)):
+            wrong += _killed(served, count)
+        wrong += _play(served)
         faults = server.served - before
-    found = (served.work / RAW).read_bytes() if not problem else b""
-    ids = [entry["episode_id"] for entry in _journal(served)]
-    return {
-        "games": games,
-        "kills": done,
-        "requests": faults.total() - faults["gone"],
-        "faults": faults.total() - faults["ok"] - faults["gone"],
-        "once": len(ids) == len(set(ids)) == games,
-        "equal": bool(found) and found == undisturbed,
-        "problem": problem,
-        "seconds": round(time.monotonic() - began, 1),
-    }
+    ids = [game["episode_id"] for file in _journals(served) for game in CheckedLines(file).read()]
+    if not len(ids) == len(set(ids)) == games:
+        wrong.append(f"{len(ids)} games in the journal, {len(set(ids))} of them different")
+    if _raw(served) != undisturbed:
+        wrong.append(f"{RAW} differs")
+    failed, asked = faults.total() - faults["ok"] - faults["gone"], faults.total() - faults["gone"]
+    what = f"{games:,} games, {failed:,} of {asked:,} requests failed, {kills} SIGKILLs"
+    return {"what": what, "wrong": wrong, "left": []}
 
 
 def _place(place: Place, games: int, url: str) -> Place:
     """A second project in which the server plays Alice."""
     served = Place(place.folder / "served")
-    shutil.rmtree(served.folder, ignore_errors=True)
+    remove(served.folder)
     copy(place.work, served.work)
+    remove(served.work / "data/base_model")
     copy(place.undisturbed / "data/base_model", served.work / "data/base_model")
-    shutil.rmtree(served.work / "data/raw", ignore_errors=True)
     served.workspace.set_params(
         {
             "endpoints": {"local": {"base_url": url, "model": "m", **OPTIONS}},
-            "prepare.players": ["endpoint"],
-            "online.variants": [],
             "logs.bargaining.episodes": games,
             "logs.bargaining.players": {"alice": "endpoint:local", "bob": "scripted:varied"},
         }
@@ -85,30 +74,26 @@ def _place(place: Place, games: int, url: str) -> Place:
     return served
 
 
-def _play(served: Place, count: int | None) -> str:
-    """Run the stage, killed once so many games are in the journal; what went wrong, if it did."""
-    process, until = started(served, STAGE), time.monotonic() + GAMES_S
+def _play(served: Place) -> list[str]:
+    code, said = served.run(SCRIPT)
+    return [f"ended with {code}: {said[-1500:]}"] if code else []
+
+
+def _killed(served: Place, count: int) -> list[str]:
+    """Kill the stage once so many games are in the journal."""
+    process = served.start(SCRIPT)
     while process.poll() is None:
-        if time.monotonic() > until:
+        if sum(file.read_bytes().count(b"\n") for file in _journals(served)) >= count:
             end(process)
-            return f"not finished within {GAMES_S:.0f} s"
-        if count is not None and _lines(served) >= count:
-            end(process)
-            return ""
+            return []
         time.sleep(LOOK_S)
-    if process.returncode or count is not None:
-        said = served.output.read_text(errors="replace")[-1500:]
-        return f"ended with {process.returncode} before {count} games: {said}"
-    return ""
+    return [f"ended with {process.returncode} before {count} games: {served.said()[-1500:]}"]
 
 
-def _lines(served: Place) -> int:
-    return sum(file.read_bytes().count(b"\n") for file in _journals(served))
+def _raw(served: Place) -> bytes:
+    file = served.work / RAW
+    return file.read_bytes() if file.exists() else b""
 
 
 def _journals(served: Place) -> list[Path]:
     return list(served.cache.glob("collect/*/episodes.jsonl"))
-
-
-def _journal(served: Place) -> list[dict[str, Any]]:
-    return [entry for file in _journals(served) for entry in CheckedLines(file).read()]

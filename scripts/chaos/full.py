@@ -6,154 +6,119 @@ is what runs inside it: it mounts, fills, runs the stage, frees the space, and r
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from scripts.chaos.comparing import Compared, compared, left_over, sums_of
+from scripts.chaos.comparing import compared, left_over, sums_of
 from scripts.chaos.killing import GOLDEN
-from scripts.chaos.place import ROOT, Place, Stage, blocks, copy
+from scripts.chaos.place import ROOT, Place, Stage, blocks, copy, remove
 from test_failures import MAY_MOUNT, may_mount
 
-from aria_dvc.files import write_json
+from aria_dvc.files import read_json, write_json
 
 __all__ = ["fill_and_rerun", "may_mount"]
-TRIES = 5
+TRIES = 8
 PAGE = 4096
-ROOM = 64 << 20  # bytes beside what the project and the stage take
-TIMEOUT_S = 900
+ROOM = 64 << 20  # bytes beside what the project takes
+FULL = ("disk full", "disk is full")
+OF_DVC = (*FULL, "No space left")
 
 
 def fill_and_rerun(place: Place, number: int, seed: int) -> dict[str, Any]:
     """One full disk, and how the runs on it ended."""
     result = place.folder / "full.json"
-    result.unlink(missing_ok=True)
+    remove(result)
     command = [*MAY_MOUNT, sys.executable, "-m", "scripts.chaos.full"]
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
     done = subprocess.run(
         [*command, str(place.folder), str(number), str(seed)],
         cwd=ROOT,
         env={**place.workspace.env, "PYTHONPATH": path},
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=TIMEOUT_S,
         check=False,
     )
     if not result.exists():
-        return {"stage": "?", "way": "?", "equal": False, "problem": done.stderr[-1500:]}
-    found: dict[str, Any] = json.loads(result.read_bytes())
+        return {"stage": "?", "wrong": [done.stderr[-1500:]], "left": []}
+    found: dict[str, Any] = read_json(result)
     return found
 
 
 def main() -> None:
-    folder, number, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    place, rng = Place(folder), random.Random(f"{seed} {number} full")
-    stages = place.prepare()
-    at = (number * GOLDEN + random.Random(seed).random()) % 1
-    stage = stages[int(at * len(stages))]
-    share, way = rng.random(), ("script", "dvc")[number % 2]
+    place, number, seed = Place(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
+    stages, rng = place.prepare(), random.Random(f"{seed} {number} full")
+    stage = stages[int((number * GOLDEN + random.Random(seed).random()) % 1 * len(stages))]
+    way, share = rng.choice(("script", "stage")), rng.random()
     place.restore(without=stage)
-    disk = _mounted(place)
-    write_json(folder / "full.json", tried(disk, place, stage, share, way))
+    write_json(place.folder / "full.json", tried(_disk(place), place, stage, way, share))
 
 
-def _mounted(place: Place) -> Place:
+def _disk(place: Place) -> Place:
     """The project on a disk of its own, which only this process and its children see."""
     point = place.folder / "disk"
     point.mkdir(exist_ok=True)
     size = 2 * blocks(place.work) + ROOM
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(point)]
     subprocess.run(mount, check=True)
-    copy(place.work, point / "work")
-    return Place(point)
+    disk = Place(point)
+    disk.output, disk.undisturbed = place.output, place.undisturbed
+    copy(place.work, disk.work)
+    return disk
 
 
-def tried(disk: Place, place: Place, stage: Stage, share: float, way: str) -> dict[str, Any]:
+def tried(disk: Place, place: Place, stage: Stage, way: str, share: float) -> dict[str, Any]:
     """Run the stage with that share of the room that it needs, and again with enough."""
-    began = time.monotonic()
     command = stage.script if way == "script" else ["dvc", "repro", "-s", stage.name]
-    outs = [disk.work / out for out in stage.outs]
-    own = [*outs, disk.work / ".dvc", disk.work / ".git", disk.work / "dvc.lock"]
-    before = sums_of([disk.work], but=own)
-    for _ in range(TRIES):
-        ballast = _fill(disk, int(share * stage.written) // PAGE * PAGE)
-        first = _run(disk, command)
-        ballast.unlink()
-        if first.returncode:
+    own = [disk.work / name for name in (*stage.outs, ".dvc", ".git", "dvc.lock")]
+    before, wrong = sums_of(disk.work, but=own), ["the disk was never full"]
+    for halved in range(TRIES):
+        code, said = _run_full(disk, command, int(share * stage.written) >> halved)
+        if code:
+            wrong = [] if is_clear(said, way) else [f"no clear line: {said[-3000:]}"]
             break
-        share /= 2  # there was room enough
-        for out in outs:
-            shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
-        shutil.rmtree(disk.cache, ignore_errors=True)
+        for name in (*stage.outs, "dvc.lock"):  # there was room enough
+            remove(disk.work / name)
         copy(place.work / "dvc.lock", disk.work / "dvc.lock")
-    inputs = sums_of([disk.work], but=own) == before
-    second, result = _run(disk, command), Compared()
-    for out in stage.outs:
-        result.add(compared(place.undisturbed / out, disk.work / out, stage.kind))
-    said = first.stdout + first.stderr
+        remove(disk.cache)
+    if sums_of(disk.work, but=own) != before:
+        wrong.append("the inputs are not what they were")
+    lines = [line for line in said.splitlines() if line.lower().startswith("error")]
+    code, said = disk.run(command)
+    wrong += [f"ended with {code}: {said[-1500:]}"] if code else []
+    wrong += compared(disk, [stage]).wrong
     return {
         "stage": stage.name,
         "way": way,
-        "share": round(share, 3),
-        "failed": first.returncode != 0,
-        "line": _line(first, way),
-        "clear": _is_clear(first, way),
-        "inputs": inputs,
-        "equal": second.returncode == 0 and not result.wrong,
-        "left": [Path(one).name for one in left_over([disk.folder])],
-        "problem": "; ".join(result.wrong)
-        + (second.stderr[-1500:] if second.returncode else "")
-        + ("" if _is_clear(first, way) else said[-3000:]),
-        "seconds": round(time.monotonic() - began, 1),
+        "said": lines,
+        "wrong": wrong,
+        "left": left_over([disk.folder]),
     }
 
 
-def _fill(disk: Place, room: int) -> Path:
-    """A file that leaves so many bytes of the disk."""
+def _run_full(disk: Place, command: list[str], room: int) -> tuple[int, str]:
+    """Run it on a disk on which so many bytes are free."""
     ballast = disk.folder / "ballast"
     with ballast.open("wb") as file:
-        size = shutil.disk_usage(disk.folder).free - room
-        if size > 0:
-            os.posix_fallocate(file.fileno(), 0, size)
-    return ballast
+        size = shutil.disk_usage(disk.folder).free - room // PAGE * PAGE
+        os.posix_fallocate(file.fileno(), 0, size)
+    try:
+        return disk.run(command)
+    finally:
+        ballast.unlink()
 
 
-def _run(disk: Place, command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=disk.work,
-        env=disk.workspace.env,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S / 3,
-        check=False,
-    )
-
-
-def _line(done: subprocess.CompletedProcess[str], way: str) -> str:
-    said = (done.stdout + done.stderr).splitlines()
-    start = "error: " if way == "script" else "ERROR"
-    lines = [line for line in said if line.startswith(("error: ", start))]
-    return lines[0][:300] if lines else ""
-
-
-def _is_clear(done: subprocess.CompletedProcess[str], way: str) -> bool:
+def is_clear(said: str, way: str) -> bool:
     """One line that says that the disk is full, and no traceback; DVC adds lines of its own."""
-    said = done.stdout + done.stderr
     lines = [line for line in said.splitlines() if line.startswith("error: ")]
-    full = ("full", "No space left", "not enough")
-    named = [line for line in lines if "disk" in line and "full" in line]
-    if "Traceback" in said:
-        return False
-    if way == "dvc" and not lines:  # DVC's own files did not fit
-        return any(words in said for words in full)
-    return len(lines) == len(named) == 1
+    if way == "stage" and not lines:  # DVC's own files did not fit
+        return "Traceback" not in said and any(words in said for words in OF_DVC)
+    named = [line for line in lines if any(words in line for words in FULL)]
+    return "Traceback" not in said and len(lines) == len(named) == 1
 
 
 if __name__ == "__main__":

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import random
 import shutil
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from string import printable
 from typing import Any
 
+import torch
 from dag import ROOT, Workspace
 from learning_tiny import tiny_model, tiny_tokenizer
 from ruamel.yaml import YAML
 
 from aria_dvc.files import read_json, write_json
 
+Command = list[str]
+LOOK_S = 0.01
+LONGEST = 90_000  # looks: no clock decides, since a machine may sleep
 CONTEXT = 8192  # tokens of a byte each
+MOVES = ("I accept.", "I keep 40%.", "I keep 60%.", "I keep 80%.")
+STEPS = 400
 PLAYERS = {"policy": 0.5, "scripted:varied": 0.5}
+LESSONS = "base_model.warm_start_settings"
 TINY: dict[str, Any] = {
     "categories": ["adversarial"],
     "logs": {
@@ -35,11 +45,13 @@ TINY: dict[str, Any] = {
     "pace.processes": 2,
     "pace.precision": "float32",
     "pace.tokens_per_batch": 16384,
+    "pace.checkpoint_every": 1,
+    "pace.deadline_s": 86400,
     "base_model.source": "models/language/tiny",
     "base_model.games": ["bargaining"],
-    "base_model.warm_start_settings.episodes": 12,
-    "base_model.warm_start_settings.by_game": {},
-    "base_model.warm_start_settings.max_tokens": CONTEXT,
+    f"{LESSONS}.episodes": 12,
+    f"{LESSONS}.by_game": {},
+    f"{LESSONS}.max_tokens": CONTEXT,
     "collect.max_new_tokens": 12,
     "prepare.players": ["policy", "scripted"],
     "cluster.k_max": 10,
@@ -67,25 +79,16 @@ TINY: dict[str, Any] = {
     "report.umap": False,
 }
 
-LESSONS = "base_model.warm_start_settings"
-TAUGHT = {
-    f"{LESSONS}.episodes": 24,
-    f"{LESSONS}.epochs": 4,
-    f"{LESSONS}.learning_rate": 0.01,
-    "pace.checkpoint_every": 1000,
-}
-BRIEF = {f"{LESSONS}.epochs": 1, f"{LESSONS}.learning_rate": 0.0003, "pace.checkpoint_every": 1}
-
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage as DVC names it, with its script, what it writes, and how long that took."""
+    """One stage as DVC names it, what it writes, and how long `dvc repro` of it takes."""
 
     name: str
     command: str
-    outs: tuple[str, ...]
-    seconds: float = 0.0
-    written: int = 0  # bytes, in blocks of 4096
+    outs: list[str]
+    seconds: float
+    written: int  # bytes, in blocks of 4096
 
     @property
     def kind(self) -> str:
@@ -93,8 +96,8 @@ class Stage:
         return self.name.partition("@")[0]
 
     @property
-    def script(self) -> list[str]:
-        """Without the part that sets PYTHONPATH, which `Place.env` does."""
+    def script(self) -> Command:
+        """Without the part that sets PYTHONPATH, which a Place does."""
         return self.command.partition(" ")[2].split()
 
 
@@ -104,12 +107,8 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder, self.work, self.cache = folder, folder / "work", folder / "cache"
         self.undisturbed, self.output = folder / "undisturbed", folder / "output.txt"
-
-    @cached_property
-    def workspace(self) -> Workspace:
-        found = Workspace(self.work)
-        found.env |= {"ARIA_CACHE": str(self.cache), "PYTHONPATH": "src"}
-        return found
+        self.workspace = Workspace(self.work)
+        self.workspace.env |= {"ARIA_CACHE": str(self.cache), "PYTHONPATH": "src"}
 
     def prepare(self) -> list[Stage]:
         """Make the project and run it undisturbed, unless that is done; its stages in order."""
@@ -118,56 +117,38 @@ class Place:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.work.mkdir(parents=True)
             Workspace.copy_of_project(self.work)
-            save_model(self.work / "models/language/tiny")
-            self.workspace.set_params({**TINY, **TAUGHT})
-            self._teach()
-            self.workspace.set_params({**TINY, **BRIEF})
+            _save_model(self.work / "models/language/tiny")
+            self.workspace.set_params(TINY)
             self.workspace.commit("tiny sizes")
-            write_json(noted, [vars(stage) for stage in self._measured(self._run_undisturbed())])
-        return [Stage(**{**one, "outs": tuple(one["outs"])}) for one in read_json(noted)]
-
-    def _teach(self) -> None:
-        """Teach the model enough of the game that some of its moves are legal: only then do its
-        actions bring something, and online training has something to learn."""
-        self.workspace.run("python", "stages/base_model.py")
-        for file in (self.work / "data/base_model").glob("*.safetensors"):
-            copy(file, self.work / "models/language/tiny" / file.name)
-        remove(self.work / "data/base_model")
-        remove(self.cache)
+            write_json(noted, [vars(stage) for stage in self._run_undisturbed()])
+        return [Stage(**one) for one in read_json(noted)]
 
     def _run_undisturbed(self) -> list[Stage]:
-        output = self.workspace.run("dvc", "repro")
+        names = self.workspace.run("dvc", "stage", "list", "--name-only").split()
+        stages = [self._measured(name) for name in names]
+        assert "up to date" in self.workspace.run("dvc", "repro")
         online = read_json(self.work / "data/policy/adversarial/aria/online/metrics.json")
         assert online["final_loss"] is not None, "online training had nothing to learn from"
         for name in ("data", "metrics", "dvc.lock"):
             copy(self.work / name, self.undisturbed / name)
-        lock = read_lock(self.work)["stages"]
-        order = [line.split("'")[1] for line in output.splitlines() if "Running stage" in line]
-        return [
-            Stage(name, lock[name]["cmd"], tuple(out["path"] for out in lock[name]["outs"]))
-            for name in order
-        ]
+        return stages
 
-    def _measured(self, stages: list[Stage]) -> list[Stage]:
-        """Every stage once more on its own: how long it takes, and how much it writes."""
-        found = []
-        for stage in stages:
-            self.restore(without=stage)
-            started = time.monotonic()
-            self.workspace.run(*stage.script)
-            seconds = time.monotonic() - started
-            written = sum(blocks(self.work / out) for out in stage.outs) + blocks(self.cache)
-            found.append(Stage(stage.name, stage.command, stage.outs, seconds, written))
-        return found
+    def _measured(self, name: str) -> Stage:
+        """Run a stage, and note how long it took and how much it wrote."""
+        before, began = blocks(self.cache), time.monotonic()
+        self.workspace.run("dvc", "repro", "-s", name)
+        seconds, noted = time.monotonic() - began, read_lock(self.work)["stages"][name]
+        outs = [out["path"] for out in noted["outs"]]
+        written = sum(blocks(self.work / out) for out in outs) + blocks(self.cache) - before
+        return Stage(name, noted["cmd"], outs, seconds, written)
 
     def restore(self, without: Stage | None) -> None:
         """What the undisturbed run left, but nothing of one stage (None: of all), nor any cache."""
-        for folder in (self.cache, self.work / ".dvc/cache", self.work / "data"):
-            shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(self.work / "metrics", ignore_errors=True)
-        (self.work / "dvc.lock").unlink(missing_ok=True)
+        for path in (self.cache, *(self.work / name for name in (".dvc/cache", "data", "metrics"))):
+            remove(path)
+        remove(self.work / "dvc.lock")
         if without is None:
-            self.workspace.run("git", "checkout", "-q", "--", "data", "metrics", check=False)
+            self.workspace.run("git", "checkout", "-q", "--", "data", "metrics")
             return
         for name in ("data", "metrics"):
             copy(self.undisturbed / name, self.work / name)
@@ -178,13 +159,61 @@ class Place:
         with (self.work / "dvc.lock").open("w") as file:
             YAML(typ="safe").dump(lock, file)
 
+    def start(self, command: Command) -> subprocess.Popen[bytes]:
+        """Start it in a process group of its own, with its output in a file."""
+        with self.output.open("wb") as output:
+            return subprocess.Popen(
+                command,
+                cwd=self.work,
+                env=self.workspace.env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
 
-def save_model(folder: Path) -> None:
-    """A model of random weights in which long dialogues of bytes have room."""
-    model = tiny_model()
+    def run(self, command: Command) -> tuple[int, str]:
+        """Run it to its end: exit status and output."""
+        process = self.start(command)
+        for _ in range(LONGEST):
+            if process.poll() is not None:
+                break
+            time.sleep(LOOK_S)
+        else:
+            end(process)
+        return process.returncode, self.said()
+
+    def said(self) -> str:
+        """What the last command has said."""
+        return self.output.read_text(errors="replace")
+
+
+def end(process: subprocess.Popen[bytes], alone: bool = False) -> None:
+    """SIGKILL: to the process alone, or to all of its group."""
+    if alone:
+        process.kill()
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _save_model(folder: Path) -> None:
+    """A model with room for long dialogues of bytes, which knows some moves by heart: from moves
+    of which none is legal, online training would have nothing to learn."""
+    model, tokenizer, rng = tiny_model(), tiny_tokenizer(), random.Random(0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(STEPS):
+        before, move = "".join(rng.choices(printable, k=rng.randrange(400))), rng.choice(MOVES)
+        text = f"{before}<|im_start|>assistant\n{move}<|im_end|>"
+        tokens = tokenizer(text, return_tensors="pt").input_ids
+        labels = tokens.clone()
+        labels[:, : -len(move) - 1] = -100  # what torch passes over
+        model(input_ids=tokens, labels=labels).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
     model.config.max_position_embeddings = CONTEXT
     model.save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def read_lock(folder: Path) -> dict[str, Any]:
@@ -194,8 +223,7 @@ def read_lock(folder: Path) -> dict[str, Any]:
 def copy(source: Path, target: Path) -> None:
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
-    elif source.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
+    else:
         shutil.copy2(source, target)
 
 
@@ -214,11 +242,6 @@ def blocks(path: Path) -> int:
 
 def code_of_project() -> str:
     """A name for what is put to the test: results of other code do not count for it."""
-    listed = ["git", "ls-files", "-co", "--exclude-standard", "-z", "src", "stages"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
-    files = sorted({*names, b"params.yaml", b"dvc.yaml", b"scripts/chaos/place.py"} - {b""})
-    state = hashlib.sha256()
-    for name in files:
-        file = ROOT / name.decode()
-        state.update(name + (file.read_bytes() if file.is_file() else b""))
-    return state.hexdigest()[:12]
+    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("stages/*.py"), Path(__file__)]
+    files += [ROOT / "params.yaml", ROOT / "dvc.yaml"]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:12]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,9 +67,9 @@ def _size_and_use(folder: Path) -> tuple[int, float]:
     for parent, folders, files in os.walk(folder):  # which passes over what has just gone
         for name in (*folders, *files):
             with suppress(OSError):  # of a run under way
-                stat = Path(parent, name).lstat()
-                size += stat.st_size if name in files else 0
-                used = max(used, stat.st_mtime)
+                found = Path(parent, name).lstat()
+                size += 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+                used = max(used, found.st_mtime)
     with suppress(FileNotFoundError):
         used = (folder / USED).stat().st_mtime
     return size, used
