@@ -21,7 +21,7 @@ versions = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/versions.txt
 # Given sums, pip would take the build whose sum stands in an index over the one it prefers: fetch first, then check.
 TORCH := $(INSTALL) $(CHECKED) --no-index --find-links $(VENV)/torch -r requirements-torch.txt
 
-.PHONY: repro test test-all test-vllm smoke lint knobs bench lock audit sbom dist workflows help
+.PHONY: repro test test-all test-vllm smoke chaos lint knobs bench lock audit sbom dist workflows help
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -41,6 +41,13 @@ test-vllm: $(VENV)/.ready ## integration test against a real vLLM server on this
 
 smoke: $(VENV)/.ready   ## the real pipeline on tiny sizes in a fresh clone
 	$(PY) -m pytest -m smoke
+
+KILLS ?= 100
+GAMES ?= 1000
+DISKS ?= 20
+
+chaos: $(VENV)/.ready   ## 100 SIGKILLs, 1,000 games among faults, 20 full disks (an hour); KILLS=10 GAMES=0 DISKS=0, OUT=NAME
+	PYTHONPATH=src:tests $(PY) -m scripts.chaos --kills $(KILLS) --games $(GAMES) --disks $(DISKS) $(if $(OUT),--out $(OUT))
 
 lint: $(VENV)/.ready    ## ruff and mypy
 	ruff check && ruff format --check && mypy

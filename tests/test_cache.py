@@ -1,6 +1,7 @@
 """The cache notices its damages, has one writer a folder, and stays within its size."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ from damage import flip
 from aria_dvc.__main__ import main
 from aria_dvc.cache import folder as folder_module
 from aria_dvc.cache import locks
+from aria_dvc.cache.entries import entries
 from aria_dvc.cache.folder import VARIABLE, note_use
 from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.cache.locks import FolderLock
@@ -349,6 +351,41 @@ def test_of_a_launch_only_the_first_process_prunes(cache, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     keep_within(0)
     assert left(cache) == ["mine", "old"]
+
+
+def test_what_goes_while_it_is_counted_is_passed_over(cache, monkeypatch):
+    training(cache, "run", 100, 9)
+    below = cache / "policy" / "run" / "checkpoint-1" / "more"
+    below.mkdir(parents=True)
+    look = Path.lstat
+
+    def gone(path):
+        shutil.rmtree(below.parent, ignore_errors=True)
+        return look(path)
+
+    monkeypatch.setattr(Path, "lstat", gone)
+    assert [entry.path.name for entry in entries(cache)] == ["run"]
+
+
+KILLED_WRITER = """
+import os, signal, sys
+from pathlib import Path
+from aria_dvc.aside import written_aside
+with written_aside(Path(sys.argv[1])) as aside:
+    aside.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_killed_writers_left_in_a_run_that_is_finished_goes_with_the_next_prune(cache):
+    target = cache / "policy" / "key" / "iteration-1" / "state.json"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", KILLED_WRITER, str(target)]
+    subprocess.run(command, env=environment, check=False)
+    assert list(cache.rglob("*.aside"))
+    prune(cache)
+    assert list(cache.rglob("*.aside")) == []
+    assert target.parent.is_dir()
 
 
 def test_a_killed_prune_is_finished_by_the_next(cache):

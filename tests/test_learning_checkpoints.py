@@ -314,6 +314,28 @@ HELD_RUN = KILLED_RUN.replace("os.kill(os.getpid(), signal.SIGKILL)", "print('at
                               "        import time; time.sleep(60)")  # fmt: skip
 
 
+KILLED_AT_THE_END = KILLED_RUN.replace(
+    "folder = Path",
+    """
+from aria_dvc.learning.checkpoints import RunFolder
+RunFolder.drop_checkpoints = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+folder = Path""",
+    1,
+)
+
+
+def test_a_run_that_is_killed_once_its_result_is_whole_leaves_no_checkpoints(folder):
+    command = [sys.executable, "-c", KILLED_AT_THE_END, str(folder), "-1", "cache-end"]
+    done = subprocess.run(command, env=environment(), capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    (run,) = (folder / "cache-end" / "policy").iterdir()
+    assert list(run.glob("checkpoint-*"))
+    started = []
+    train(folder, folder / "end", "cache-end", progress=lambda *step: started.append(step))
+    assert started == []
+    assert list(run.glob("checkpoint-*")) == []
+
+
 def test_a_second_process_does_not_train_the_same_and_a_reader_does_not_wait(folder, monkeypatch):
     monkeypatch.setattr("aria_dvc.cache.locks.GRACE_S", 0.2)
     command = [sys.executable, "-c", HELD_RUN, str(folder), "5", "cache-held"]

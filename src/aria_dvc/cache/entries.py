@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,11 +64,12 @@ def _folders(cache: Path) -> Iterator[Entry]:
 
 def _size_and_use(folder: Path) -> tuple[int, float]:
     size, used = 0, folder.stat().st_mtime
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # of a run under way
-            stat = path.lstat()
-            size += 0 if path.is_dir() else stat.st_size
-            used = max(used, stat.st_mtime)
+    for parent, folders, files in os.walk(folder):  # which passes over what has just gone
+        for name in (*folders, *files):
+            with suppress(OSError):  # of a run under way
+                found = Path(parent, name).lstat()
+                size += 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+                used = max(used, found.st_mtime)
     with suppress(FileNotFoundError):
         used = (folder / USED).stat().st_mtime
     return size, used

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from aria_dvc.aside import discard, remove_leftovers
+from aria_dvc.aside import discard, is_leftover, remove_leftovers
 from aria_dvc.cache.entries import FOLDERS, Entry, entries
 from aria_dvc.cache.folder import cache_folder, uses_any
 from aria_dvc.cache.locks import FolderLock
@@ -41,7 +41,7 @@ def prune(cache: Path, most: float | None = None, oldest_s: float | None = None)
     What this process has used is kept, and so is what another one holds.
     """
     for name in FOLDERS:
-        remove_leftovers(cache / name)
+        _remove_leftovers_below(cache / name)
     found = sorted(entries(cache), key=lambda entry: entry.used)
     pruned = Pruned([], [], sum(entry.size for entry in found))
     earliest = time.time() - oldest_s if oldest_s is not None else 0.0
@@ -55,6 +55,16 @@ def prune(cache: Path, most: float | None = None, oldest_s: float | None = None)
             pruned.in_use.append(entry)
     _forget(pruned.removed)
     return pruned
+
+
+def _remove_leftovers_below(folder: Path) -> None:
+    """What killed writers have left in a folder and in the folders of its keys: a run whose result
+    was whole when it was killed writes there no more."""
+    for parent, folders, _ in os.walk(folder):
+        left = [name for name in folders if is_leftover(name)]
+        if left:
+            remove_leftovers(Path(parent))
+        folders[:] = [name for name in folders if name not in left]
 
 
 def _is_removed(entry: Entry) -> bool:

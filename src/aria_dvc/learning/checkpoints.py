@@ -106,10 +106,15 @@ class RunFolder:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep the result from being pruned while it is read; nobody is waited for."""
+        """Keep the result from being pruned while it is read; nobody is waited for.
+
+        Checkpoints that are still here are of a run that was killed once its result was whole.
+        """
         mine = False
         with suppress(OSError):  # a cache that may only be read
             mine = self._lock.take()
+            if mine:
+                self.drop_checkpoints()
         try:
             yield
         finally:
