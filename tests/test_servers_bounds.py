@@ -249,7 +249,7 @@ def test_misfits_end_a_request_long_before_the_deadline(monkeypatch):
     server = HostileServer("page")
     with serve(server) as url, pytest.raises(NoAnswer, match="8 answers in a row") as caught:
         Server(url, deadline_s=600).ask("/any", {}, read_json)
-    assert server.asked["page"] == 8
+    assert 8 <= server.asked["page"] < 32  # a connection that breaks begins the row anew
     assert caught.value.misfit
 
 
