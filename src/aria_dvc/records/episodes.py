@@ -36,6 +36,7 @@ class Episode:
     prompts: system prompt per role, where the log has one.
     info: whatever else is recorded, as JSON; `record` is its typed form.
     preamble: the log's system messages before the first utterance; `prompts` holds what they say.
+    named: speakers that the log calls by a name -> the role that they speak in (assistant, user).
     """
 
     episode_id: str
@@ -45,6 +46,7 @@ class Episode:
     prompts: dict[str, str] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
     preamble: list[str] = field(default_factory=list)
+    named: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def numbered(self) -> Iterator[tuple[int, Utterance]]:
         """Every utterance and its position: its place among all messages of the log, from 0."""

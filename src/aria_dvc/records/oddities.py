@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from aria_dvc.records.episodes import SYSTEM, Episode
-from aria_dvc.records.layouts import BadEntry
+from aria_dvc.records.formats.base import BadEntry
 
 logger = logging.getLogger(__name__)
 _FILLERS = "\u115f\u1160\u3164\uffa0\u2800"  # fillers and an empty braille cell
@@ -123,6 +123,8 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
     spoken = {utterance.role for utterance in episode.utterances}
     if silent := sorted(_keys(entry, "system_prompts") - spoken):
         yield f"a system prompt for {', '.join(silent)}, who says nothing there"
+    if branches := episode.info.get("branches_left_out"):
+        yield f"a trace of several branches: its last one is read, {branches} are left out"
     texts = (utterance.text for utterance in episode.utterances)
     if any(not text.isprintable() and _CONTROL.search(text) for text in texts):
         yield "control characters in an utterance; they are kept"

@@ -1,193 +1,214 @@
 """Raw logs of every accepted layout, recognised by content, as checked episodes.
 
-Every problem is an AriaError that names the file, the line (or list entry) and the remedy.
+Every problem is an AriaError that names the file, the line (or list entry) and the remedy. Entries
+come one by one (`sources.py`), become an episode by their layout (`layouts.py`) and pass the checks
+here, so that `iter_log` holds one episode at a time, and the names of all.
 """
 
 from __future__ import annotations
 
-import codecs
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records import strict_json
+from aria_dvc.progress import Update, progress_bar
+from aria_dvc.records.entries import Entry
 from aria_dvc.records.episodes import Episode
-from aria_dvc.records.layouts import LAYOUTS, BadEntry, Layout, is_number
+from aria_dvc.records.formats.base import BadEntry, Layout
+from aria_dvc.records.json_entries import an_object
+from aria_dvc.records.layouts import layout_of
 from aria_dvc.records.oddities import Oddities, is_visible
+from aria_dvc.records.outcome_checks import credited_rewards
+from aria_dvc.records.reading import Reading, described
+from aria_dvc.records.sources import Source, entries_of, sources_of
+from aria_dvc.suggestions import did_you_mean
 
 
 def read_log(
-    path: str | Path, game: str | None = None, need_rewards: bool = True, warn: bool = True
+    path: str | Path,
+    game: str | None = None,
+    need_rewards: bool = True,
+    warn: bool = True,
+    agents: tuple[str, ...] = (),
+    group_by: str | None = None,
 ) -> list[Episode]:
-    """All episodes of a log, in file order.
+    """All episodes of a log, in its order; see `iter_log`, and `Reading` for the arguments."""
+    reading = Reading(game, need_rewards, warn, agents, group_by)
+    return list(iter_log(path, reading))
+
+
+def iter_log(path: str | Path, reading: Reading | None = None) -> Iterator[Episode]:
+    """The episodes of a log one by one, in its order; held in memory are only their names.
 
     Args:
-        path: JSON lines, or one JSON list.
-        game: the game's name for the episodes; default what the layout or the entry says.
-        need_rewards: False leaves out the rewards of an entry where they are absent or odd (to
-            score unseen dialogues).
-        warn: say what is odd in the log; False where that was said before.
+        path: JSON lines, one JSON list, Parquet, CSV, Arrow, any of them compressed; a folder of
+            such files or of a Hugging Face dataset; or `-`, standard input.
 
     Raises:
         AriaError: unreadable file, broken or non-UTF-8 JSON, unknown layout, missing keys, lists
             of different lengths, an empty game, no action, a reward outside [0, 1], NaN or
             ragged embeddings, a duplicate id, or anything of which the meaning is in doubt (see
-            oddities.py and strict_json.py).
+            oddities.py and strict_json.py); what concerns one entry only is left to
+            `reading.rejected` where there is one.
     """
-    path = Path(path)
-    return _checked(_entries(path), str(path), game, need_rewards, warn)
+    reading = reading or Reading()
+    check = _Check(reading)
+    if reading.progress is None:
+        yield from check.log(path)
+        return
+    with progress_bar(reading.progress) as update:
+        yield from check.log(path, update)
 
 
 def read_entries(
-    entries: Iterable[Mapping[str, Any]], game: str | None = None, need_rewards: bool = True
+    entries: Iterable[Mapping[str, Any]],
+    game: str | None = None,
+    need_rewards: bool = True,
+    agents: tuple[str, ...] = (),
+    group_by: str | None = None,
 ) -> list[Episode]:
     """The episodes of entries in memory, of any layout; else as `read_log`."""
-    numbered = enumerate(entries, start=1)
-    found = (_writable(*_an_object(entry, f"log: entry {number}")) for number, entry in numbered)
-    return _checked(found, "log", game, need_rewards)
+    check = _Check(Reading(game, need_rewards, agents=agents, group_by=group_by))
+    return list(check.all(_in_memory(entries), "log"))
 
 
-def _checked(
-    entries: Iterator[tuple[str, dict[str, Any]]],
-    log: str,
-    game: str | None,
-    need_rewards: bool,
-    warn: bool = True,
-) -> list[Episode]:
-    episodes: list[Episode] = []
-    seen: dict[str, str] = {}
-    oddities = Oddities()
-    for number, (where, entry) in enumerate(entries):
-        layout = _layout_of(entry, where)
+def _in_memory(entries: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+    for number, entry in enumerate(entries, start=1):
+        where = f"log: entry {number}"
+        yield Entry(where, an_object(entry, where))
+
+
+class _Check:
+    """What is known of a log while its entries come in."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.seen: dict[str, str] = {}
+        self.oddities = Oddities()
+        self.width: int | None = None  # numbers in the first vector of the log; 0: none
+        self.number = 0
+
+    def log(self, path: str | Path, update: Update | None = None) -> Iterator[Episode]:
+        return self.all(self._of_sources(sources_of(path), update), str(path))
+
+    def _of_sources(self, sources: list[Source], update: Update | None) -> Iterator[Entry]:
+        outer = self.reading
+        for source in sources:
+            self.reading = replace(outer, prefix=outer.prefix + source.prefix)
+            yield from entries_of(source, update)
+        self.reading = outer
+
+    def all(self, entries: Iterator[Entry], log: str) -> Iterator[Episode]:
+        """The checked episodes of all entries; warnings come after the last one."""
+        found, rejected = 0, self.reading.rejected
+        for entry in entries:
+            try:
+                episodes = self._episodes(entry)
+            except AriaError as problem:
+                if rejected is None:
+                    raise
+                rejected.add(entry, problem)
+                continue
+            found += len(episodes)
+            yield from episodes
+        if not found:
+            given = "give a log with at least one dialogue"
+            if rejected is not None and rejected.kinds:
+                rejected.close()
+                given = f"all {rejected.kinds.total()} entries are in {rejected.path}"
+            raise AriaError(f"{log}: no episodes: {given}")
+        if self.reading.warn:
+            self.oddities.tell()
+
+    def _episodes(self, entry: Entry) -> list[Episode]:
+        """The episodes of one entry: all of them, or none and its problem."""
+        where, value = entry.where, entry.object()
+        found: list[Episode] = []
         try:
-            episode = layout.read(entry)
-            _complete(episode, entry, game or layout.game, number)
-            _check_texts(episode)
-            episode.rewards = _rewards(episode, layout.rewards, entry, need_rewards)
-            _check_vectors(episode, _width(episodes[0] if episodes else episode))
-            oddities.look_at(episode, entry, layout.name, where)
+            _check_writable(value)
+            layout = layout_of(value)
+            for part in layout.parts(value):
+                found.append(self._episode(part, layout, where))
         except BadEntry as problem:
+            for episode in found:
+                del self.seen[episode.episode_id]
             raise AriaError(f"{where}: {problem}") from None
-        if episode.episode_id in seen:
-            raise AriaError(
-                f"{where}: episode_id {episode.episode_id} was already used at "
-                f"{seen[episode.episode_id]}: give every episode its own id"
+        return found
+
+    def _episode(self, entry: dict[str, Any], layout: Layout, where: str) -> Episode:
+        reading = self.reading
+        episode = layout.read(entry)
+        _complete(episode, entry, layout, reading, self.number)
+        self.number += 1
+        _check_texts(episode)
+        episode.rewards = credited_rewards(episode, layout, entry, reading)
+        self.width = _width(episode) if self.width is None else self.width
+        _check_vectors(episode, self.width)
+        self.oddities.look_at(episode, entry, layout.name, where)
+        if episode.episode_id in self.seen:
+            raise BadEntry(
+                f"episode_id {episode.episode_id} was already used at "
+                f"{self.seen[episode.episode_id]}: give every episode its own id"
             )
-        seen[episode.episode_id] = where
-        episodes.append(episode)
-    if not episodes:
-        raise AriaError(f"{log}: no episodes: give a log with at least one dialogue")
-    if warn:
-        oddities.tell()
-    return episodes
+        self.seen[episode.episode_id] = where
+        return episode
 
 
-def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(where, object) for every entry of a JSON list or of JSON lines (read line by line)."""
-    try:
-        with path.open("rb") as file:
-            if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
-                file.seek(0)
-            if _first_byte(file) == b"[":
-                yield from _listed(file.read(), path)
-                return
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    where = f"{path}: line {number}"
-                    yield _an_object(_parse(line, where), where)
-    except (OSError, ValueError) as error:  # a path with a zero byte is a ValueError
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise AriaError(f"{path}: cannot be read ({reason}): check the path") from None
-
-
-def _listed(raw: bytes, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The entries of one JSON list."""
-    entries = _loaded(raw, str(path))
-    if problem := strict_json.lost(raw, entries):
-        try:
-            for index, piece in enumerate(strict_json.pieces(raw), start=1):
-                _parse(piece, f"{path}: entry {index}")
-        except RecursionError:
-            raise AriaError(f"{path}: {problem}") from None
-    for index, entry in enumerate(entries, start=1):
-        yield _an_object(entry, f"{path}: entry {index}")
-
-
-def _first_byte(file: BinaryIO) -> bytes:
-    """The next byte that is not white space; the file is put back to where it was."""
-    start = file.tell()
-    byte = file.read(1)
-    while byte.isspace():
-        byte = file.read(1)
-    file.seek(start)
-    return byte
-
-
-def _parse(raw: bytes, where: str) -> Any:
-    value = _loaded(raw, where)
-    if problem := strict_json.lost(raw, value):
-        raise AriaError(f"{where}: {problem}")
-    return value
-
-
-def _loaded(raw: bytes, where: str) -> Any:
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        broken = f"broken JSON ({error.msg} at column {error.colno}): one JSON object a line"
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise AriaError(f"{where}: not UTF-8 (byte {error.start}): save the log as UTF-8") from None
-    raise AriaError(f"{where}: {broken}, without NaN or Infinity")
-
-
-def _an_object(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
-    if not isinstance(entry, dict):
-        raise AriaError(f"{where}: a JSON object is expected, got {type(entry).__name__}")
-    return where, entry
-
-
-def _writable(where: str, entry: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _check_writable(entry: dict[str, Any]) -> None:
     try:
         orjson.dumps([[entry.get("info"), entry.get("word")]])
     except orjson.JSONEncodeError as error:
-        raise AriaError(f"{where}: info is no JSON ({error}): leave out what is none") from None
-    return where, entry
+        raise BadEntry(f"info is no JSON ({error}): leave out what is none") from None
 
 
-def _layout_of(entry: dict[str, Any], where: str) -> Layout:
-    fitting = [layout for layout in LAYOUTS if layout.keys <= entry.keys()]
-    if len(fitting) > 1:
-        names = " and ".join(layout.name for layout in fitting)
-        raise AriaError(f"{where}: fits the layouts {names}: leave out the keys of all but one")
-    if fitting:
-        return fitting[0]
-    best = max(LAYOUTS, key=lambda layout: len(layout.keys & entry.keys()))
-    missing = ", ".join(sorted(best.keys - entry.keys()))
-    known = "; ".join(f"{layout.name}: {', '.join(sorted(layout.keys))}" for layout in LAYOUTS)
-    if best.keys & entry.keys():
-        raise AriaError(f"{where}: missing key {missing} of the {best.name} layout")
-    raise AriaError(f"{where}: unknown layout; an entry needs the keys of one of: {known}")
-
-
-def _complete(episode: Episode, entry: dict[str, Any], game: str | None, number: int) -> None:
-    """Fill what the entry or the caller knows: id, game, recorded information."""
-    given = _name(entry, "episode_id")
-    episode.episode_id = f"{number:06d}" if given is None else given
+def _complete(
+    episode: Episode, entry: dict[str, Any], layout: Layout, reading: Reading, number: int
+) -> None:
+    """Fill what the entry or the caller knows: id, game, group, recorded information."""
+    given = _name(entry, "episode_id") or episode.episode_id or f"{number:06d}"
+    episode.episode_id = reading.prefix + given
     own = entry.get("game")
     if not isinstance(own, str | None):
         raise BadEntry(f"game is {own!r}: give its name as text")
-    episode.game = game or own or "dialogue"
+    episode.game = reading.game or layout.game or own or "dialogue"
+    if layout.local_groups and "group_id" in episode.info:
+        episode.info["group_id"] = reading.prefix + episode.info["group_id"]
     if isinstance(entry.get("info"), dict):
         episode.info.update(entry["info"])
     if (group := _name(entry, "group_id")) is not None:
         episode.info["group_id"] = group
+    if reading.group_by is not None:
+        episode.info["group_id"] = _group(entry, reading.group_by)
+
+
+def _group(entry: dict[str, Any], field: str) -> str:
+    """The value of a field of an entry, or of its first row, as a group's name."""
+    row = entry.get("row")
+    value = _field(entry, field)
+    if value is None and isinstance(row, dict):
+        value = _field(row, field)
+    if value is None:
+        known = sorted({*entry, *(row if isinstance(row, dict) else ())})
+        hint = did_you_mean(field, known)
+        raise BadEntry(f"no field {field} to group by{hint}: name one that every entry has")
+    if isinstance(value, str | int) and is_visible(str(value)):
+        return str(value)
+    raw = orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def _field(value: Any, field: str) -> Any:
+    """What is under `field`, or under its first part and there under the rest."""
+    if not isinstance(value, dict):
+        return None
+    first, _, rest = field.partition(".")
+    return value[field] if field in value or not rest else _field(value.get(first), rest)
 
 
 def _name(entry: dict[str, Any], key: str) -> str | None:
@@ -196,13 +217,8 @@ def _name(entry: dict[str, Any], key: str) -> str | None:
     if name is None:
         return None
     if isinstance(name, bool) or not isinstance(name, str | Integral) or not is_visible(str(name)):
-        raise BadEntry(f"{key} is {_shortened(name)}: give a text or a whole number")
+        raise BadEntry(f"{key} is {described(name)}: give a text or a whole number")
     return str(name)
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _check_texts(episode: Episode) -> None:
@@ -216,38 +232,6 @@ def _check_texts(episode: Episode) -> None:
                 f"utterance {position} ({utterance.role}) has no text: "
                 "give a non-empty string or remove the entry"
             )
-
-
-def _rewards(
-    episode: Episode,
-    read: Callable[[dict[str, Any]], dict[str, Any]],
-    entry: dict[str, Any],
-    needed: bool,
-) -> dict[str, float]:
-    """The checked final rewards of an entry; none instead of odd ones unless they are needed."""
-    try:
-        rewards = read(entry)
-        bounded = episode.record.reward_rule != "utility"
-        for role, reward in rewards.items():
-            _check_reward(role, reward, bounded)
-        if not rewards:
-            raise BadEntry("no reward: give a final reward for at least one role")
-        if not rewards.keys() & {utterance.role for utterance in episode.utterances}:
-            raise BadEntry("no action: a role with a reward must say something")
-    except BadEntry:
-        if needed:
-            raise
-        return {}
-    return rewards
-
-
-def _check_reward(role: str, reward: Any, bounded: bool) -> None:
-    """Final rewards lie in [0, 1]; only a utility recorded as such may be any finite number."""
-    if not is_number(reward) or not math.isfinite(reward):
-        got = _shortened(reward)
-        raise BadEntry(f"reward of {role} is {got}: a finite number is needed")
-    if bounded and not 0.0 <= reward <= 1.0:
-        raise BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")
 
 
 def _check_vectors(episode: Episode, width: int) -> None:

@@ -40,14 +40,14 @@ def lost(raw: bytes, value: Any) -> str | None:
 def pieces(raw: bytes) -> Iterator[bytes]:
     """The JSON text of every element of a list."""
     text, decoder = raw.decode(), json.JSONDecoder(parse_int=str)  # int() takes 4,300 digits
-    at = _gap(text, text.index("[") + 1)
+    at = gap(text, text.index("[") + 1)
     while text[at : at + 1] not in ("]", ""):
         end = decoder.raw_decode(text, at)[1]
         yield text[at:end].encode()
-        at = _gap(text, end)
+        at = gap(text, end)
 
 
-def _gap(text: str, at: int) -> int:
+def gap(text: str, at: int) -> int:
     """Where the white space and the comma at a place end."""
     found = _GAP.match(text, at)
     return found.end() if found else at

@@ -1,0 +1,182 @@
+"""One chat message as agents write it (OpenAI): who speaks, and the text of what it does.
+
+A tool call is an action: its text is `name(key=value, ...)`, arguments sorted by name and written
+as JSON, below the message's own words. A reply of a tool may be empty, which is written (empty).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from aria_dvc.records.episodes import SYSTEM, Episode, Utterance
+from aria_dvc.records.formats.base import BadEntry, vector_of
+
+ASSISTANT = "assistant"
+NAMED = frozenset({ASSISTANT, "user"})  # roles in which several people may speak, each by `name`
+TOOLS = frozenset({"tool", "function"})  # here `name` is the tool's
+DEVELOPER = "developer"  # what newer models call the role of instructions
+EMPTY = "(empty)"
+_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+_MEDIA = {
+    "image_url": "[image]",
+    "input_image": "[image]",
+    "input_audio": "[audio]",
+    "file": "[file]",
+    "input_file": "[file]",
+}
+
+
+def chat_of(messages: list[Any]) -> Episode:
+    """An episode of the messages of a chat: utterances, preamble and named speakers.
+
+    Raises BadEntry, by the message's place, for what has no text to be made of it.
+    """
+    preamble: list[str] = []
+    said: list[Utterance] = []
+    named: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        _check_keys(message, index)
+        if not said and _instructs(message, messages):
+            preamble.append(_instructions(message["content"], index))
+            continue
+        role = speaker(message, index)
+        if role != message["role"]:
+            named[role] = message["role"]
+        vector = vector_of(message.get("embedding"), f"messages[{index}]")
+        said.append(Utterance(role, _text(message, index), vector))
+    return Episode("", "", said, {}, preamble=preamble, named=named)
+
+
+def speaker(message: Mapping[str, Any], index: int) -> str:
+    """Who speaks: the `name` of an assistant or user that has one, else the role."""
+    role, name = message["role"], message.get("name")
+    if not isinstance(role, str):
+        raise BadEntry(f"messages[{index}] has the role {role!r}: give a name as text")
+    if role not in NAMED or name is None or name == "":
+        return role
+    if not isinstance(name, str):
+        raise BadEntry(f"messages[{index}] has the name {name!r}: give a name as text")
+    return name
+
+
+def is_special(message: Mapping[str, Any]) -> bool:
+    """Whether a message may go without content."""
+    return any(message.get(key) for key in ("tool_calls", "function_call", "refusal"))
+
+
+def _check_keys(message: Any, index: int) -> None:
+    if (
+        not isinstance(message, dict)
+        or "role" not in message
+        or ("content" not in message and not is_special(message))
+    ):
+        raise BadEntry(f"messages[{index}] needs the keys role and content")
+
+
+def _instructs(message: Mapping[str, Any], messages: list[Any]) -> bool:
+    """Whether it says what the others shall do; a developer only in a chat with an assistant."""
+    if message["role"] != DEVELOPER:
+        return bool(message["role"] == SYSTEM)
+    return any(isinstance(m, dict) and m.get("role") == ASSISTANT for m in messages)
+
+
+def _instructions(content: Any, index: int) -> str:
+    """The text of a system message; it may be empty."""
+    found = _parts(content, index) if _is_parts(content) else content
+    if not isinstance(found, str | None):
+        raise BadEntry(f"messages[{index}] ({SYSTEM}) has no text: give a string")
+    return found or ""
+
+
+def _text(message: Mapping[str, Any], index: int) -> Any:
+    """What a message says and calls; anything but text is left to the reader's own check."""
+    content = message.get("content")
+    if _is_parts(content):
+        content = _parts(content, index)
+    if not isinstance(content, str | None):
+        return content
+    if not content and isinstance(message.get("refusal"), str):
+        content = message["refusal"]
+    calls = _calls(message, index)
+    if calls:
+        return "\n".join([content, *calls] if content and content.strip() else calls)
+    if message["role"] in TOOLS and not (content or "").strip():
+        return EMPTY
+    return content
+
+
+def _is_parts(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(part, dict) for part in content)
+
+
+def _parts(content: list[dict[str, Any]], index: int) -> str:
+    """The texts of content parts, one a line, and a word in brackets for what is no text."""
+    return "\n".join(_part(part, index) for part in content)
+
+
+def _part(part: dict[str, Any], index: int) -> str:
+    kind = part.get("type")
+    if isinstance(kind, str) and kind in _MEDIA:
+        return _MEDIA[kind]
+    text = part.get(_TEXTS[kind]) if isinstance(kind, str) and kind in _TEXTS else None
+    if not isinstance(text, str):
+        known = ", ".join((*_TEXTS, *_MEDIA))
+        raise BadEntry(
+            f"messages[{index}] has a content part of the type {kind!r} that is not read "
+            f"(known: {known}): give its content as text"
+        )
+    return text
+
+
+def _calls(message: Mapping[str, Any], index: int) -> list[str]:
+    calls, old = message.get("tool_calls"), message.get("function_call")
+    if isinstance(calls, str):  # a JSON text where a table holds them
+        calls = _loaded(calls)
+    calls = [] if calls is None else calls
+    if not isinstance(calls, list):
+        raise BadEntry(f"messages[{index}]: tool_calls must be a list")
+    return [call_text(call, index) for call in [*calls, *([old] if old is not None else [])]]
+
+
+def call_text(call: Any, index: int) -> str:
+    """One tool call in one form, however its arguments are ordered or spaced."""
+    made = call.get("function") if isinstance(call, dict) and "function" in call else call
+    if isinstance(made, dict) and "function" not in made and isinstance(made.get("custom"), dict):
+        made = made["custom"]
+    name = made.get("name") if isinstance(made, dict) else None
+    if not isinstance(name, str) or not name.strip():
+        raise BadEntry(f"messages[{index}] has a tool call without the name of its function")
+    assert isinstance(made, dict)
+    return f"{name}({_arguments(made.get('arguments', made.get('input')), index)})"
+
+
+def _arguments(given: Any, index: int) -> str:
+    """`key=value, ...` sorted by key; what is no JSON object stays as it is."""
+    if given is None:
+        return ""
+    if not isinstance(given, str | dict):
+        raise BadEntry(f"messages[{index}] has a tool call whose arguments are no text or object")
+    found = _loaded(given) if isinstance(given, str) else given
+    if not isinstance(found, dict):
+        return str(given).strip()
+    try:
+        return ", ".join(f"{key}={_value(found[key])}" for key in sorted(found))
+    except (TypeError, ValueError) as error:
+        raise BadEntry(f"messages[{index}] has a tool call that is no JSON ({error})") from None
+
+
+def _loaded(text: str) -> Any:
+    """The value of a JSON text, whole numbers to the last digit; the text where it is none."""
+    try:
+        orjson.loads(text)  # stricter: what passes can be written as UTF-8 again
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _value(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)

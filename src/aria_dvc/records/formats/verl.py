@@ -1,0 +1,58 @@
+"""verl rollout dumps: `{rollout_data_dir}/{step}.jsonl` with input, output, gts, score and step.
+
+verl decodes both texts without special tokens, so what is left of the chat template are lines that
+hold the name of a role alone (ChatML: Qwen, SmolLM and others); there, or at `<|im_start|>` where
+the tokens were kept, a text is split into messages. An output without such lines is one action.
+Equal inputs are a group. Scores may be any finite number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from aria_dvc.records.episodes import Episode
+from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout
+from aria_dvc.records.formats.messages import shared_prompt
+from aria_dvc.records.formats.openai import ASSISTANT, chat_of
+
+_TURN = re.compile(r"(?:\A|\n)(?:<\|im_start\|>)?(system|user|assistant|tool)[ ]*(?=\n|\Z)")
+_END = re.compile(r"<\|im_end\|>|<\|endoftext\|>")
+
+
+def _read(entry: dict[str, Any]) -> Episode:
+    given, made = _text(entry, "input"), _text(entry, "output")
+    prompt = _messages(given, "user")
+    if prompt and prompt[-1]["role"] == ASSISTANT and not prompt[-1]["content"]:
+        prompt.pop()  # the template's opening of the reply
+    reply = _messages(made, ASSISTANT)
+    episode = chat_of([m for m in (*prompt, *reply) if m["content"]])
+    if not any(m["content"] and m["role"] == ASSISTANT for m in reply):
+        raise BadEntry("output is empty: an action needs a text; remove the entry")
+    episode.prompts = shared_prompt(episode)
+    known = {key: entry[key] for key in ("gts", "step", "uid") if entry.get(key) is not None}
+    group = hashlib.sha256(given.encode()).hexdigest()[:16]
+    episode.info = {"reward_rule": "utility", "group_id": group, "rollout": known}
+    return episode
+
+
+def _text(entry: dict[str, Any], key: str) -> str:
+    if not isinstance(entry[key], str):
+        raise BadEntry(f"{key} must be a text, got {type(entry[key]).__name__}")
+    return entry[key]
+
+
+def _messages(text: str, first: str) -> list[dict[str, str]]:
+    """The messages of a decoded text; what stands before the first name of a role is by `first`."""
+    pieces = _TURN.split(_END.sub("", text))
+    roles, texts = [first, *pieces[1::2]], pieces[0::2]
+    found = [{"role": r, "content": t.strip()} for r, t in zip(roles, texts, strict=True)]
+    return found if found[0]["content"] else found[1:]
+
+
+def _rewards(entry: dict[str, Any]) -> dict[str, Any]:
+    return {} if entry["score"] is None else {THE_AGENT: entry["score"]}
+
+
+LAYOUT = Layout("verl", frozenset({"input", "output", "score"}), None, _read, _rewards)

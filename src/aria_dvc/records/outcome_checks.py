@@ -1,0 +1,87 @@
+"""The final rewards of an episode: whose they are, and whether they are such."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aria_dvc.records.episodes import Episode
+from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, is_number
+from aria_dvc.records.formats.openai import ASSISTANT
+from aria_dvc.records.reading import Reading, described
+from aria_dvc.suggestions import did_you_mean
+
+
+def credited_rewards(
+    episode: Episode, layout: Layout, entry: dict[str, Any], reading: Reading
+) -> dict[str, float]:
+    """The checked final rewards of those who are credited; none instead of odd ones unless they
+    are needed.
+
+    Raises:
+        BadEntry: no reward, none of those that `reading.agents` names, a reward that is no finite
+            number or outside [0, 1], or of somebody who says nothing.
+    """
+    try:
+        return _credited(episode, layout.rewards(entry), reading.agents)
+    except BadEntry:
+        if reading.need_rewards:
+            raise
+        return {}
+
+
+def _credited(
+    episode: Episode, given: dict[str, Any], agents: tuple[str, ...]
+) -> dict[str, float]:
+    rewards = _of_speakers(episode, given, agents or (ASSISTANT,))
+    bounded = episode.record.reward_rule != "utility"
+    for role, reward in rewards.items():
+        _check_reward(role, reward, bounded)
+    if not rewards:
+        raise BadEntry("no reward: give a final reward for at least one role")
+    if agents:
+        rewards = _of_agents(episode, rewards, agents)
+    if not rewards.keys() & {utterance.role for utterance in episode.utterances}:
+        raise BadEntry("no action: a role with a reward must say something")
+    return rewards
+
+
+def _of_speakers(
+    episode: Episode, given: dict[str, Any], agents: tuple[str, ...]
+) -> dict[str, Any]:
+    """Rewards by who speaks: that of a role is shared by all who speak in it under a name, and a
+    single one that is nobody's by the agents."""
+    if THE_AGENT in given:
+        given = dict.fromkeys(agents, given[THE_AGENT])
+    spoken = {utterance.role for utterance in episode.utterances}
+    found = {}
+    for role, reward in given.items():
+        named = [name for name, of in episode.named.items() if of == role and name not in given]
+        found.update(dict.fromkeys(named, reward))
+        if role in spoken or not named:
+            found[role] = reward
+    return found
+
+
+def _of_agents(
+    episode: Episode, rewards: dict[str, float], agents: tuple[str, ...]
+) -> dict[str, float]:
+    """The rewards of those who are credited, by their names or the role they speak in."""
+    kept = {r: v for r, v in rewards.items() if r in agents or episode.named.get(r) in agents}
+    if not kept:
+        known = sorted(rewards)
+        hint = did_you_mean(agents[0], known)
+        raise BadEntry(
+            f"no reward of {' or '.join(agents)}, who is to be credited{hint}: the episode has "
+            f"rewards of {', '.join(known)}"
+        )
+    return kept
+
+
+def _check_reward(role: str, reward: Any, bounded: bool) -> None:
+    """Final rewards lie in [0, 1]; only a utility recorded as such may be any finite number."""
+    if not is_number(reward) or not math.isfinite(reward):
+        got = described(reward)
+        raise BadEntry(f"reward of {role} is {got}: a finite number is needed")
+    if bounded and not 0.0 <= reward <= 1.0:
+        raise BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")

@@ -1,0 +1,97 @@
+"""How a log is to be read, and what becomes of entries that cannot be."""
+
+from __future__ import annotations
+
+import logging
+import re
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aria_dvc.aside import written_aside
+from aria_dvc.records.entries import Entry
+
+logger = logging.getLogger(__name__)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\([^()]*\)")
+_NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+class Rejected:
+    """Entries that are left out: counted by kind, and written to a file that has them all.
+
+    A line of the file is {"where", "problem", "entry"}: the line as it stood, or its content.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kinds: Counter[str] = Counter()
+        self._lines = tempfile.SpooledTemporaryFile(16 << 20)  # noqa: SIM115
+
+    def add(self, entry: Entry, problem: Exception) -> None:
+        """Take in one more, with what is wrong with it."""
+        raw = orjson.dumps(entry.value, default=str) if entry.raw is None else entry.raw
+        text = raw.decode("utf-8", "backslashreplace").rstrip("\r\n")
+        line = {"where": entry.where, "problem": str(problem), "entry": text}
+        self._lines.write(orjson.dumps(line) + b"\n")
+        self.kinds[kind_of(str(problem).removeprefix(f"{entry.where}: "))] += 1
+
+    def close(self) -> None:
+        """Write the file, empty where nothing was left out, and say how many of what kind."""
+        self._lines.seek(0)
+        with written_aside(self.path) as aside, aside.open("wb") as file:
+            while piece := self._lines.read(1 << 20):
+                file.write(piece)
+        self._lines.close()
+        for kind, count in self.kinds.most_common():
+            logger.warning("left out %d: %s", count, kind)
+        if self.kinds:
+            logger.warning("all %d of them: %s", self.kinds.total(), self.path)
+
+
+def kind_of(problem: str) -> str:
+    """A problem without its names and numbers, and without the remedy."""
+    said = _NUMBERS.sub("N", _QUOTED.sub("..", problem))
+    return re.sub(r": (?=\D*$).*$", "", said) if ": " in said else said
+
+
+def is_rejects(content: bytes) -> bool:
+    """Whether these are the bytes of such a file."""
+    try:
+        first = orjson.loads(content.partition(b"\n")[0])
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(first, dict) and {"where", "problem", "entry"} <= first.keys()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a log is read.
+
+    game: the game's name for the episodes; default what the layout or the entry says.
+    need_rewards: False leaves out the rewards of an entry where they are absent or odd.
+    warn: say what is odd in the log; False where that was said before.
+    agents: who is credited, by role or name; default every role with a reward.
+    group_by: the field of an entry (`info.scenario`) whose value is the group of its episodes;
+        default what the log has.
+    rejected: takes the entries that cannot be read; None stops at the first.
+    progress: the title of a progress display; None shows none.
+    """
+
+    game: str | None = None
+    need_rewards: bool = True
+    warn: bool = True
+    agents: tuple[str, ...] = ()
+    group_by: str | None = None
+    rejected: Rejected | None = None
+    progress: str | None = None
+    prefix: str = field(default="", repr=False)
+
+
+def described(value: Any) -> str:
+    """A value in an error, shortened."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,199 @@
+"""What a path leads to: files of entries, compressed or not, folders of them, standard input.
+
+Everything is recognised by content: gzip and zstd by their first bytes, then Parquet, Arrow, CSV
+(a first line that names an `episode_id`), else JSON. `entries_of` reads entry by entry.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from aria_dvc.errors import AriaError
+from aria_dvc.records import json_entries, row_entries
+from aria_dvc.records.entries import Entry
+
+STDIN = "-"
+BUFFER = 1 << 20
+GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+ARROW = (b"ARROW1", b"\xff\xff\xff\xff")  # a file; a stream, as Hugging Face datasets writes them
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
+PACKED = (".gz", ".zst")
+logger = logging.getLogger(__name__)
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, or several that are one (`parts`), and what its episodes' ids begin with."""
+
+    path: Path
+    prefix: str = ""
+    parts: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return self.parts or (self.path,)
+
+
+def sources_of(path: str | Path) -> list[Source]:
+    """The files that a path leads to, those of a folder in natural order (2 before 10).
+
+    Raises:
+        AriaError: a folder without a log, or a Hugging Face dataset whose files are not named.
+    """
+    if str(path) == STDIN or not os.path.isdir(path):
+        return [Source(Path(path))]
+    folder = Path(path)
+    found = _dataset(folder) or _splits(folder) or _listed(folder)
+    if not found:
+        kinds = ", ".join(SUFFIXES)
+        raise AriaError(f"{path}: cannot be read (a folder without a log): it needs files {kinds}")
+    return found
+
+
+def _splits(folder: Path) -> list[Source]:
+    """A Hugging Face DatasetDict: the dataset of every split, the split before its ids."""
+    if not (about := folder / "dataset_dict.json").is_file():
+        return []
+    names = _described(about, "splits")
+    split = [(name, _dataset(folder / name)) for name in names if isinstance(name, str)]
+    if len(split) < len(names) or not all(found for _, found in split):
+        raise AriaError(f"{about}: names a split without a dataset: save the datasets again")
+    return [Source(s.path, f"{name}:", s.parts) for name, found in split for s in found]
+
+
+def _dataset(folder: Path) -> list[Source]:
+    """A Hugging Face dataset on disk: its Arrow files are one log."""
+    if not (about := folder / "state.json").is_file():
+        return []
+    files = _described(about, "_data_files")
+    names = [file.get("filename") for file in files if isinstance(file, dict)]
+    if len(names) < len(files) or not all(isinstance(n, str) and Path(n).name == n for n in names):
+        raise AriaError(f"{about}: _data_files must name files: save the dataset again")
+    return [Source(folder, "", tuple(folder / name for name in names))]
+
+
+def _described(about: Path, key: str) -> list[Any]:
+    try:
+        found = orjson.loads(about.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise AriaError(f"{about}: broken JSON ({error.msg}): save the dataset again") from None
+    names = found.get(key) if isinstance(found, dict) else None
+    if not isinstance(names, list) or not names:
+        raise AriaError(f"{about}: {key} names nothing: save the dataset again")
+    return names
+
+
+def _listed(folder: Path) -> list[Source]:
+    """Every log below a folder; several have their path before their ids."""
+    names = sorted(_below(folder), key=_natural)
+    logs = [name for name in names if _bare(name).endswith(SUFFIXES)]
+    if left := [name for name in names if name not in logs]:
+        more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
+        logger.warning("%s: %s%s left out: no log by its suffix", folder, left[0], more)
+    return [Source(folder / name, f"{name}:" if len(logs) > 1 else "") for name in logs]
+
+
+def _below(folder: Path) -> Iterator[str]:
+    """Paths of files below a folder, relative to it, without what is hidden."""
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in name.parts):
+            yield name.as_posix()
+
+
+def _bare(name: str) -> str:
+    """A name in small letters without what says that the file is compressed."""
+    name = name.lower()
+    return next((name.removesuffix(suffix) for suffix in PACKED if name.endswith(suffix)), name)
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    parts = re.findall(r"\d+|\D+", name)
+    return [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
+
+
+def entries_of(source: Source, progress: Progress | None = None) -> Iterator[Entry]:
+    """The entries of a source, one after the other.
+
+    progress: told now and then how many of how many bytes are read; 0 of 0 where nobody knows.
+
+    Raises:
+        AriaError: what cannot be read at all; an entry that cannot carries its problem.
+    """
+    for path in source.files:
+        name = "standard input" if str(path) == STDIN else str(path)
+        try:
+            yield from _file_entries(path, name, progress)
+        except (OSError, ValueError, EOFError, zlib.error, NotImplementedError) as error:
+            raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, error: Exception) -> AriaError:
+    reason = getattr(error, "strerror", None) or str(error).splitlines()[0].strip(". ")
+    if getattr(error, "errno", None) is not None or type(error) is ValueError:  # a zero byte
+        return AriaError(f"{name}: cannot be read ({reason}): check the path")
+    return AriaError(f"{name}: damaged, or cut off ({reason[:120]}): write or fetch it again")
+
+
+def _file_entries(path: Path, name: str, progress: Progress | None) -> Iterator[Entry]:
+    with _opened(path) as raw:
+        total = 0 if str(path) == STDIN else os.fstat(raw.fileno()).st_size
+        file = _unpacked(raw)
+        for number, entry in enumerate(_read(file, name)):
+            if progress and number % 500 == 499:
+                progress(raw.tell() if total else 0, total)
+            yield entry
+
+
+def _opened(path: Path) -> io.BufferedReader:
+    if str(path) == STDIN:
+        return cast("io.BufferedReader", open(sys.stdin.fileno(), "rb", BUFFER, closefd=False))  # noqa: SIM115
+    return path.open("rb", BUFFER)
+
+
+def _unpacked(raw: io.BufferedReader) -> io.BufferedReader:
+    """What a file holds, decompressed as it is read."""
+    head = raw.peek(4)
+    if head.startswith(GZIP):
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw), BUFFER)  # type: ignore[type-var]
+    if head.startswith(ZSTD):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"), BUFFER)
+    return raw
+
+
+def _read(file: io.BufferedReader, name: str) -> Iterator[Entry]:
+    head = file.peek(8)
+    if head.startswith(PARQUET):
+        return row_entries.parquet(_seekable(file), name)
+    if head.startswith(ARROW):
+        return row_entries.arrow(_seekable(file), name)
+    if row_entries.is_csv(file.peek(BUFFER)):
+        return row_entries.csv_rows(file, name)
+    return json_entries.read(file, name)
+
+
+def _seekable(file: io.BufferedReader) -> BinaryIO:
+    """The file itself, or a copy on disk of what comes compressed or from a pipe."""
+    if isinstance(file.raw, io.FileIO) and file.seekable():
+        return file
+    copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115
+    shutil.copyfileobj(file, copy, BUFFER)
+    copy.seek(0)
+    return copy
