@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 # Importing anything below `aria_dvc.credit` binds that package to the name `credit`, once. It
@@ -28,6 +29,8 @@ def credit(
     score: AnyLog | None = None,
     embed: str | None = None,
     game: str | None = None,
+    agent: str | Sequence[str] = (),
+    group_by: str | None = None,
 ) -> pd.DataFrame:
     """What every action of a log of finished dialogues was worth (paper sec. 3.3).
 
@@ -37,13 +40,16 @@ def credit(
         log: a path or several, a list of episodes (`[{"messages": [{"role": .., "content": ..}],
             "rewards": {role: R}}, ...]` or any other layout of a log file), or a frame of one row
             an utterance: episode_id, role, text, reward (its role's final reward, in all of the
-            role's rows; null for a role that does not act) and, if known, position, embedding.
+            role's rows; null for a role that does not act) and, if known, position, group_id, embedding.
         method: aria (the paper's), shrinkage, kernel, regression, prefix, turn_index or constant.
         k: number of intentions for aria and shrinkage; None for that of the best silhouette.
         gamma: discount per own turn. folds, seed: how episodes are held out.
         score: credit the actions of this log instead, without looking at its outcomes.
         embed: embedding model; None for the log's own embeddings, else the packaged model.
         game: what the log is of; None for what it says.
+        agent: who is credited, by role or name (`"assistant"`); by default every role with a
+            reward. group_by: the field or column whose value is an episode's group; by default
+            what the log has. Whole groups are held out.
 
     Returns:
         One row an action: episode_id, position (the message's place in its episode from 0, system
@@ -53,8 +59,10 @@ def credit(
     Raises AriaError: one line with what, where and the remedy.
     """
     from aria_dvc.api import credited_log
+    from aria_dvc.records.reading import Reading
 
     settings = CreditSettings(
         "auto" if k is None else k, seed, aggregate=Aggregate(method, gamma, folds)
     )
-    return credited_log(log, settings, score, embed, game)
+    reading = Reading(agents=(agent,) if isinstance(agent, str) else tuple(agent), group_by=group_by)
+    return credited_log(log, settings, score, embed, game, reading)

@@ -12,6 +12,7 @@ import numpy as np
 from aria_dvc.credit.logs import credit_of, log_of_entries, read_logs
 from aria_dvc.credit.settings import CreditSettings
 from aria_dvc.errors import AriaError
+from aria_dvc.records.reading import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +31,11 @@ def credited_log(
     score: AnyLog | None = None,
     embed: str | None = None,
     game: str | None = None,
+    reading: Reading | None = None,
 ) -> pd.DataFrame:
     """See `aria_dvc.credit`."""
-    options = {"gamma": settings.aggregate.gamma, "game": game, "own_vectors": embed is None}
+    options: dict[str, Any] = {"gamma": settings.aggregate.gamma, "game": game, "own_vectors": embed is None}
+    options["reading"] = reading
     fitted, positions = _read(log, True, options)
     if score is None:
         frame, fitted = credit_of(fitted, settings, None, embed)
@@ -74,7 +77,7 @@ def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
     if missing:
         raise AriaError(
             f"log: no column {', '.join(missing)}: a frame needs {', '.join(needed)}; "
-            "position and embedding are optional"
+            "position, group_id and embedding are optional"
         )
     _check_cells(frame, need_rewards)
     episode = frame["episode_id"].factorize()[0]
@@ -126,8 +129,10 @@ def _entries(rows: pd.DataFrame, need_rewards: bool) -> Iterator[dict[str, Any]]
     for episode, part in rows.groupby("episode_id", sort=False):
         messages = part[list(present)].rename(columns=present).to_dict("records")
         entry = {"episode_id": str(episode), "messages": messages}
-        if "game" in part:
-            entry["game"] = part["game"].iloc[0]
+        for key in ("game", "group_id"):
+            if key in part:
+                entry[key] = part[key].iloc[0]
+        entry["row"] = part.iloc[0].to_dict()
         if need_rewards:
             entry["rewards"] = _rewards(str(episode), part)
         yield entry

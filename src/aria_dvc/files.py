@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +43,39 @@ def write_parquet(path: str | Path, table: pd.DataFrame | pa.Table) -> None:
 
     if not isinstance(table, pa.Table):
         table = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
-    # Vectors and other floats hardly repeat: a dictionary of them costs time and saves nothing.
-    repeating = [
+    with written_aside(path) as aside:
+        pq.write_table(table, aside, compression="zstd", use_dictionary=_repeating(table.schema))
+
+
+def write_parquet_parts(path: str | Path, parts: Iterable[pa.Table]) -> int:
+    """Write tables of one schema as the row groups of one file; the number of rows in all."""
+    import pyarrow.parquet as pq
+
+    rows, writer = 0, None
+    with written_aside(path) as aside:
+        try:
+            for part in parts:
+                if writer is None:
+                    options: dict[str, Any] = {"use_dictionary": _repeating(part.schema)}
+                    writer = pq.ParquetWriter(aside, part.schema, compression="zstd", **options)
+                writer.write_table(part)
+                rows += len(part)
+        finally:
+            if writer is not None:
+                writer.close()
+    return rows
+
+
+def _repeating(schema: pa.Schema) -> list[str]:
+    """Columns worth a dictionary: vectors and other floats hardly repeat, so that it saves nothing
+    and costs time."""
+    import pyarrow as pa
+
+    return [
         field.name
-        for field in table.schema
+        for field in schema
         if not (pa.types.is_floating(field.type) or pa.types.is_nested(field.type))
     ]
-    with written_aside(path) as aside:
-        pq.write_table(table, aside, compression="zstd", use_dictionary=repeating)
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:

@@ -13,14 +13,17 @@ from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import check_outputs, is_parquet
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.options import add_reading_options, reading_of, rejected_output
 
 USAGE = """\
 Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward. The
 position is the message's place in its episode, from 0, system messages included. The credit is out
 of fold where the method is not defined in sample. With --score the rows are those of other logs,
-whose outcomes are not looked at.
+whose outcomes are not looked at. A log is a file of any layout (README), compressed or not, a
+folder of such files, or - for standard input.
 
   aria credit games.json --method regression --out credit.parquet
+  aria credit trajectories.json --agent assistant --out credit.parquet
   aria credit games.json --score new.json --method regression --out credit.parquet
 """
 
@@ -42,10 +45,11 @@ def add_credit_parser(subparsers: Any) -> None:
     add("--quality", type=Path, metavar="FILE", help="also write the metrics of the fit (JSON)")
     add("--k", type=int, help="number of intentions; default by silhouette")
     add("--gamma", type=float, default=default.gamma, help="discount per own turn (%(default)s)")
-    add("--folds", type=int, default=default.folds, help="folds by episode (%(default)s)")
+    add("--folds", type=int, default=default.folds, help="folds by group of episodes (%(default)s)")
     add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
     add("--game", choices=sorted(PLAYABLE), help="what the logs are of; default what they say")
     add("--seed", type=int, default=settings.seed, help="deals the folds (%(default)s)")
+    add_reading_options(parser)
     parser.set_defaults(run=run_credit)
 
 
@@ -62,8 +66,11 @@ def run_credit(args: argparse.Namespace) -> None:
 
     settings = _settings(args)
     options = {"gamma": args.gamma, "game": args.game, "own_vectors": args.embed is None}
-    fitted = read_logs(args.logs, **options)
-    scored = read_logs(args.score, need_rewards=False, **options) if args.score else None
+    with reading_of(args) as reading:
+        fitted = read_logs(args.logs, reading=reading, **options)
+        scored = None
+        if args.score:
+            scored = read_logs(args.score, need_rewards=False, reading=reading, **options)
     table, fitted = credit_of(fitted, settings, scored, args.embed)
     write_parquet(args.out, table)
     if args.quality:
@@ -74,6 +81,7 @@ def _check_files(args: argparse.Namespace) -> None:
     outputs = {"--out": (args.out, is_parquet)}
     if args.quality:
         outputs["--quality"] = (args.quality, _is_quality)
+    outputs.update(rejected_output(args))
     inputs = {"the log": args.logs, "--score": args.score or []}
     if args.embed:
         inputs["--embed"] = [Path(args.embed)]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,10 @@ from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
-from aria_dvc.records.readers import read_entries, read_log
-from aria_dvc.records.tables import turns_table
+from aria_dvc.records.reading import Reading
+from aria_dvc.records.readers import iter_log, read_entries
+from aria_dvc.records.sources import prefixes_of
+from aria_dvc.records.tables import in_parts, turns_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,21 +66,23 @@ def read_logs(
     need_rewards: bool = True,
     game: str | None = None,
     own_vectors: bool = True,
+    reading: Reading | None = None,
 ) -> Log:
     """One or more log files of one game; with several files ids become `file:id`.
 
     game: what the logs are of; None for what they say.
     own_vectors: take the vectors that the logs carry, scaled to unit length.
+    reading: who is credited, how episodes are grouped, and what becomes of bad entries.
 
     Raises:
-        AriaError: see `read_log`; a log given twice, several games, vectors of different lengths.
+        AriaError: see `iter_log`; a log given twice, several games, vectors of different lengths.
     """
-    episodes = []
-    for path, prefix in zip(paths, _prefixes(paths), strict=True):
-        for episode in read_log(path, game, need_rewards):
-            episode.episode_id = prefix + episode.episode_id
-            episodes.append(episode)
-    return _log_of(episodes, gamma, own_vectors)
+    how = replace(reading or Reading(), game=game, need_rewards=need_rewards)
+    found = (
+        iter_log(path, replace(how, prefix=prefix))
+        for path, prefix in zip(paths, prefixes_of(paths), strict=True)
+    )
+    return _log_of(chain.from_iterable(found), gamma, own_vectors)
 
 
 def log_of_entries(
@@ -88,39 +91,46 @@ def log_of_entries(
     need_rewards: bool = True,
     game: str | None = None,
     own_vectors: bool = True,
+    reading: Reading | None = None,
 ) -> Log:
     """Entries in memory, of any layout that a log file may have; else as `read_logs`."""
-    return _log_of(read_entries(entries, game, need_rewards), gamma, own_vectors)
+    how = reading or Reading()
+    episodes = read_entries(entries, game, need_rewards, how.agents, how.group_by)
+    return _log_of(episodes, gamma, own_vectors)
 
 
-def _log_of(episodes: list[Episode], gamma: float, own_vectors: bool) -> Log:
+def _log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
+    """The log of episodes as they come in: only their tables and vectors are kept."""
+    import pandas as pd
+
     from aria_dvc.intentions.embedding import unit
 
-    games = sorted({episode.game for episode in episodes})
+    tables, vectors = [], []
+    for part in in_parts(episodes):
+        tables.append(turns_table(part))
+        vectors.append(_carried(part) if own_vectors else None)
+    turns = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    del tables
+    games = sorted(turns["game"].unique())
     if len(games) > 1:
         raise AriaError(f"logs of several games ({', '.join(games)}): credit one game at a time")
+    kept = [found for found in vectors if found is not None]
+    if len(kept) < len(vectors):
+        return Log.of(turns, None, gamma)
+    if len({found.shape[1] for found in kept}) > 1:
+        raise AriaError(UNLIKE_VECTORS)
+    return Log.of(turns, unit(np.concatenate(kept)), gamma)
+
+
+def _carried(episodes: list[Episode]) -> np.ndarray | None:
+    """(n, d) float32 vectors of all utterances; None where some have none."""
     carried = [u.embedding for episode in episodes for u in episode.utterances]
     vectors = [vector for vector in carried if vector is not None]
-    if not own_vectors or len(vectors) < len(carried):
-        return Log.of(turns_table(episodes), None, gamma)
+    if len(vectors) < len(carried):
+        return None
     if len({len(vector) for vector in vectors}) > 1:
         raise AriaError(UNLIKE_VECTORS)
-    return Log.of(turns_table(episodes), unit(np.stack(vectors)), gamma)
-
-
-def _prefixes(paths: Sequence[str | Path]) -> list[str]:
-    """What the episode ids of each log begin with: nothing, `file:`, or `path:` for equal names.
-
-    Raises:
-        AriaError: a log is given twice.
-    """
-    twice = [path for path, n in Counter(os.path.realpath(p) for p in paths).items() if n > 1]
-    if twice:
-        raise AriaError(f"{twice[0]} is given twice: name every log once")
-    if len(paths) == 1:
-        return [""]
-    names = [Path(path).name for path in paths]
-    return [f"{part}:" for part in (names if len(set(names)) == len(names) else paths)]
+    return np.stack(vectors)
 
 
 def _with_actions(scored: Log, fitted: Log) -> Log:

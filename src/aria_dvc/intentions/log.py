@@ -36,6 +36,8 @@ class Log:
     labels: (n,) integers, the intention of each utterance at the chosen k; 0 before the choice.
     returns: (n,) float64, R(h_t, a_t) of the actions (paper sec. 3.3), NaN where there is none.
     game: what was played.
+    group: (E,) int64, equal for episodes of one configuration, task or prompt; None where every
+        episode is a group of its own. Folds are by it.
     episode_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They name episodes
         and utterances in what is written; nothing is computed from them.
     """
@@ -50,6 +52,7 @@ class Log:
     game: str = ""
     episode_ids: np.ndarray | None = None
     position: np.ndarray | None = None
+    group: np.ndarray | None = None
 
     @classmethod
     def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
@@ -86,6 +89,7 @@ class Log:
             str(turns["game"].iloc[0]) if n else "",
             np.asarray(names, dtype=object),
             position,
+            _groups(turns, episode),
         )
 
     def __len__(self) -> int:
@@ -173,8 +177,10 @@ class Log:
         kept, episode = np.unique(self.episode[rows], return_inverse=True)
         ids = None if self.episode_ids is None else self.episode_ids[kept]
         position = None if self.position is None else self.position[rows]
+        group = None if self.group is None else self.group[kept]
         columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
-        return replace(self, episode=episode, episode_ids=ids, position=position, **columns)
+        named = {"episode_ids": ids, "position": position, "group": group}
+        return replace(self, episode=episode, **named, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
         """The same log under other (n,) intentions.
@@ -221,7 +227,29 @@ def joined(logs: Sequence[Log]) -> Log:
     starts = np.cumsum([0, *(log.episodes for log in logs)])
     episode = np.concatenate([log.episode + s for log, s in zip(logs, starts, strict=False)])
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
-    return replace(logs[0], episode=episode, episode_ids=None, position=None, **columns)
+    group = _joined_groups(logs)
+    named = {"episode_ids": None, "position": None, "group": group}
+    return replace(logs[0], episode=episode, **named, **columns)
+
+
+def _joined_groups(logs: Sequence[Log]) -> np.ndarray | None:
+    """(E,) the groups of several logs, no two of which share one; None where no log has any."""
+    if all(log.group is None for log in logs):
+        return None
+    groups = [np.arange(log.episodes) if log.group is None else log.group for log in logs]
+    starts = np.cumsum([0, *(int(group.max(initial=-1)) + 1 for group in groups)])
+    return np.concatenate([group + s for group, s in zip(groups, starts, strict=False)])
+
+
+def _groups(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:
+    """(E,) int64 codes of the episodes' groups; None where each has its own."""
+    import pandas as pd
+
+    if "group_id" not in turns or not len(turns):
+        return None
+    first = np.flatnonzero(np.r_[True, np.diff(episode) != 0])
+    codes = pd.factorize(turns["group_id"].iloc[first])[0].astype(np.int64)
+    return None if len(np.unique(codes)) == len(codes) else codes
 
 
 def _check_order(episode: np.ndarray, position: np.ndarray) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.files import write_parquet
+from aria_dvc.files import write_parquet, write_parquet_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -265,6 +265,22 @@ def write_table(path: str | Path, table: pd.DataFrame | pa.Table, schema: Schema
     found = table.schema if isinstance(table, pa.Table) else pa.Schema.from_pandas(table, False)
     schema.check(found, path)
     write_parquet(path, table)
+
+
+def write_parts(path: str | Path, parts: Iterable[pd.DataFrame], schema: Schema) -> int:
+    """Write a table that comes in parts, each a row group, and tell its number of rows.
+
+    Raises AriaError as `write_table` does; then there is no file.
+    """
+    import pyarrow as pa
+
+    def checked() -> Iterator[pa.Table]:
+        for part in parts:
+            table = pa.Table.from_pandas(part, preserve_index=False).replace_schema_metadata(None)
+            schema.check(table.schema, path)
+            yield table
+
+    return write_parquet_parts(path, checked())
 
 
 def read_table(path: str | Path, schema: Schema, like: pd.DataFrame | None = None) -> pd.DataFrame:

@@ -15,7 +15,8 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -125,6 +126,21 @@ def _bare(name: str) -> str:
 def _natural(name: str) -> list[tuple[bool, int, str]]:
     parts = re.findall(r"\d+|\D+", name)
     return [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
+
+
+def prefixes_of(paths: Sequence[str | Path]) -> list[str]:
+    """What the episode ids of each log begin with: nothing, `file:`, or `path:` for equal names.
+
+    Raises:
+        AriaError: a log is given twice.
+    """
+    twice = [path for path, n in Counter(os.path.realpath(p) for p in paths).items() if n > 1]
+    if twice:
+        raise AriaError(f"{twice[0]} is given twice: name every log once")
+    if len(paths) == 1:
+        return [""]
+    names = [Path(path).name for path in paths]
+    return [f"{part}:" for part in (names if len(set(names)) == len(names) else paths)]
 
 
 def entries_of(source: Source, progress: Progress | None = None) -> Iterator[Entry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from aria_dvc.records.turns import own_turns
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+TABLE_ROWS = 20_000  # of a part of a log that is laid out at once
 
 
 def acting_roles(episode: Episode, players: Collection[str] | None = None) -> set[str]:
@@ -87,6 +89,28 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     ]
     columns = ["game", "episode_id", "group_id", "role", "system_prompt", "info"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def turn_tables(
+    episodes: Iterable[Episode], players: Collection[str] | None = None, rows: int = TABLE_ROWS
+) -> Iterator[pd.DataFrame]:
+    """`turns_table` in parts of whole episodes with about so many rows, as they come in."""
+    for part in in_parts(episodes, rows):
+        yield turns_table(part, players)
+
+
+def in_parts(episodes: Iterable[Episode], rows: int = TABLE_ROWS) -> Iterator[list[Episode]]:
+    """Lists of episodes with about so many utterances."""
+    part: list[Episode] = []
+    held = 0
+    for episode in episodes:
+        part.append(episode)
+        held += len(episode.utterances)
+        if held >= rows:
+            yield part
+            part, held = [], 0
+    if part:
+        yield part
 
 
 def check_lengths(episodes: Sequence[Episode], max_chars: int, where: Any) -> None:

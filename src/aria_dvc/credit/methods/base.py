@@ -33,10 +33,12 @@ class CreditMethod(Protocol):
 
 
 def episode_folds(data: Log, folds: int, seed: int) -> np.ndarray:
-    """(n,) fold number of each row: whole episodes, dealt evenly in random order.
+    """(n,) fold number of each row: whole groups of episodes, dealt evenly in random order.
 
-    Fewer episodes than `folds` give as many folds as there are episodes. Those without any action
-    are not dealt but in fold 0, so that every fold holds out some action.
+    Where groups are known (the trials of a task, the games of a configuration), an episode is
+    never fitted on others of its group; of a single group the episodes are dealt. Fewer groups
+    than `folds` give as many folds as there are groups. Episodes without any action are not dealt
+    but in fold 0, so that every fold holds out some action.
 
     Raises:
         AriaError: there is a single episode with actions, so that nothing can be held out.
@@ -44,10 +46,21 @@ def episode_folds(data: Log, folds: int, seed: int) -> np.ndarray:
     acting = np.unique(data.episode[data.actions])
     if len(acting) < 2:
         raise AriaError("credit out of fold needs at least 2 episodes: give a longer log")
+    units = _units(data, acting)
     dealt = np.zeros(data.episodes, np.int64)
-    shuffled = np.random.default_rng(seed).permutation(len(acting))
-    dealt[acting] = shuffled % min(folds, len(acting))
+    count = int(units.max()) + 1
+    shuffled = np.random.default_rng(seed).permutation(count)
+    dealt[acting] = shuffled[units] % min(folds, count)
     return dealt[data.episode]
+
+
+def _units(data: Log, acting: np.ndarray) -> np.ndarray:
+    """What is dealt: (a,) number of each acting episode's group, in order of appearance."""
+    if data.group is not None:
+        _, first, inverse = np.unique(data.group[acting], return_index=True, return_inverse=True)
+        if len(first) > 1:
+            return np.argsort(np.argsort(first))[inverse]
+    return np.arange(len(acting))
 
 
 def fit_credit(

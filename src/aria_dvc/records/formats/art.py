@@ -11,7 +11,7 @@ from typing import Any
 
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, list_of
-from aria_dvc.records.formats.messages import shared_prompt
+from aria_dvc.records.formats.messages import assistants, shared_prompt
 from aria_dvc.records.formats.openai import ASSISTANT, chat_of
 
 GIVEN = "given"
@@ -26,7 +26,7 @@ def _read(entry: dict[str, Any]) -> Episode:
         raise BadEntry("messages must be a list of objects")
     trained = any(message.get("trainable") for message in messages)
     episode = chat_of([_spoken(message, trained) for message in messages])
-    episode.prompts = shared_prompt(episode)
+    episode.prompts = shared_prompt(episode, assistants(episode))
     episode.info = {"reward_rule": "utility", "group_id": str(group)}
     return episode
 

@@ -7,38 +7,44 @@ all who act, unless `system_prompts: {role: text}` has one for the role.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from aria_dvc.records.episodes import SYSTEM, Episode, Utterance
+from aria_dvc.records.episodes import SYSTEM, Episode
 from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, list_of
-from aria_dvc.records.formats.openai import chat_of
+from aria_dvc.records.formats.openai import ASSISTANT, chat_of
 from aria_dvc.suggestions import did_you_mean
 
 
 def read_messages(entry: dict[str, Any]) -> Episode:
     """The episode of one chat."""
     episode = chat_of(list_of(entry, "messages"))
-    shared = shared_prompt(episode, _acting(entry))
-    episode.prompts = {**shared, **_own_prompts(entry)}
+    episode.prompts = {**shared_prompt(episode, _acting(entry, episode)), **_own_prompts(entry)}
     return episode
 
 
-def shared_prompt(episode: Episode, acting: list[str] | None = None) -> dict[str, str]:
-    """The system messages as the prompt of all who act; of all who speak where none is said to."""
+def shared_prompt(episode: Episode, acting: Collection[str]) -> dict[str, str]:
+    """The system messages as the prompt of all who act."""
     prompt = "\n\n".join(text for text in episode.preamble if text.strip())
-    return dict.fromkeys(acting or _spoken(episode.utterances), prompt) if prompt else {}
+    return dict.fromkeys(acting, prompt) if prompt else {}
 
 
-def _spoken(said: list[Utterance]) -> list[str]:
-    return list(dict.fromkeys(utterance.role for utterance in said if utterance.role != SYSTEM))
+def assistants(episode: Episode) -> list[str]:
+    """Who speaks as the assistant, by role and by name."""
+    spoken = dict.fromkeys(utterance.role for utterance in episode.utterances)
+    return [role for role in spoken if episode.named.get(role, role) == ASSISTANT]
 
 
-def _acting(entry: dict[str, Any]) -> list[str]:
+def _acting(entry: dict[str, Any], episode: Episode) -> list[str]:
+    """The roles with a reward, or who speaks in them; all who speak where nobody has one."""
     rewards = entry.get("rewards")
-    if not isinstance(rewards, dict):
-        return []
-    named = {message.get("name") for message in entry["messages"]} - {None}
-    return [] if named else [role for role, reward in rewards.items() if reward is not None]
+    if rewards is None and entry.get("reward") is not None:
+        return assistants(episode)
+    given = rewards if isinstance(rewards, dict) else {}
+    roles = [role for role, reward in given.items() if reward is not None]
+    named = [name for name, role in episode.named.items() if role in roles]
+    spoken = dict.fromkeys(u.role for u in episode.utterances if u.role != SYSTEM)
+    return list(dict.fromkeys([*roles, *named])) or list(spoken)
 
 
 def _own_prompts(entry: dict[str, Any]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, list_of
-from aria_dvc.records.formats.messages import shared_prompt
+from aria_dvc.records.formats.messages import assistants, shared_prompt
 from aria_dvc.records.formats.openai import chat_of
 
 
@@ -20,7 +20,7 @@ def _read(entry: dict[str, Any]) -> Episode:
     task, trial = _whole(entry, "task_id"), _whole(entry, "trial")
     episode = chat_of(entry["traj"])
     episode.episode_id = f"task{task}" if trial is None else f"task{task}-trial{trial}"
-    episode.prompts = shared_prompt(episode)
+    episode.prompts = shared_prompt(episode, assistants(episode))
     episode.info = {"group_id": str(task)}
     return episode
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, is_number, list_of
-from aria_dvc.records.formats.messages import shared_prompt
+from aria_dvc.records.formats.messages import assistants, shared_prompt
 from aria_dvc.records.formats.openai import ASSISTANT, chat_of
 
 VERSION = 1
@@ -40,7 +40,7 @@ def _read(entry: dict[str, Any]) -> Episode:
     path, branches = _last_branch(nodes)
     episode = chat_of([_message(nodes[at], at, trace, several) for at in path])
     episode.episode_id = _id(trace if several else entry)
-    episode.prompts = shared_prompt(episode)
+    episode.prompts = shared_prompt(episode, assistants(episode))
     episode.info = {"reward_rule": "utility", "group_id": _group(entry)}
     if branches > 1:
         episode.info["branches_left_out"] = branches - 1

@@ -14,7 +14,7 @@ from typing import Any
 
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout
-from aria_dvc.records.formats.messages import shared_prompt
+from aria_dvc.records.formats.messages import assistants, shared_prompt
 from aria_dvc.records.formats.openai import ASSISTANT, chat_of
 
 _TURN = re.compile(r"(?:\A|\n)(?:<\|im_start\|>)?(system|user|assistant|tool)[ ]*(?=\n|\Z)")
@@ -30,7 +30,7 @@ def _read(entry: dict[str, Any]) -> Episode:
     episode = chat_of([m for m in (*prompt, *reply) if m["content"]])
     if not any(m["content"] and m["role"] == ASSISTANT for m in reply):
         raise BadEntry("output is empty: an action needs a text; remove the entry")
-    episode.prompts = shared_prompt(episode)
+    episode.prompts = shared_prompt(episode, assistants(episode))
     known = {key: entry[key] for key in ("gts", "step", "uid") if entry.get(key) is not None}
     group = hashlib.sha256(given.encode()).hexdigest()[:16]
     episode.info = {"reward_rule": "utility", "group_id": group, "rollout": known}

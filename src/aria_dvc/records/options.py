@@ -1,0 +1,58 @@
+"""The options of every command that reads logs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aria_dvc.errors import AriaError
+from aria_dvc.records.reading import Reading, Rejected, is_rejects
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """Add --agent, --group-by, --on-error and --rejected."""
+    add = parser.add_argument
+    agent = "who is credited, by role or name; may be given again (default: all with a reward)"
+    add("--agent", action="append", metavar="ROLE", help=agent)
+    group = "the field (info.scenario) or column whose value is an episode's group"
+    add("--group-by", metavar="FIELD", help=f"{group}; default what the log has")
+    skip = "stop at the first entry that cannot be read, or skip and count them"
+    add("--on-error", choices=("stop", "skip"), default="stop", help=f"{skip} (%(default)s)")
+    file = "where skipped entries go (JSON lines); default beside --out: OUT.rejected.jsonl"
+    add("--rejected", type=Path, metavar="FILE", help=file)
+
+
+def rejected_file(args: argparse.Namespace) -> Path | None:
+    """Where skipped entries go; None where nothing is skipped.
+
+    Raises:
+        AriaError: a file is named though nothing is skipped.
+    """
+    if args.on_error == "skip":
+        return args.rejected or args.out.with_name(f"{args.out.name}.rejected.jsonl")
+    if args.rejected is not None:
+        raise AriaError("--rejected: nothing is skipped: add --on-error skip, or leave it out")
+    return None
+
+
+def rejected_output(args: argparse.Namespace) -> dict[str, tuple[Path, Callable[[bytes], bool]]]:
+    """The file of skipped entries as an output to be checked, if there is one."""
+    path = rejected_file(args)
+    return {} if path is None else {"--rejected": (path, is_rejects)}
+
+
+@contextmanager
+def reading_of(args: argparse.Namespace) -> Iterator[Reading]:
+    """What the options say; skipped entries are written and counted at the end."""
+    path = rejected_file(args)
+    rejected = None if path is None else Rejected(path)
+    yield Reading(
+        agents=tuple(args.agent or ()),
+        group_by=args.group_by,
+        rejected=rejected,
+        progress="reading",
+    )
+    if rejected is not None:
+        rejected.close()
