@@ -26,7 +26,8 @@ def play(params: Params, log: str) -> list[Episode]:
 
 
 def read_own(params: Params, log: str) -> list[Episode]:
-    return read_log(params.logs[log].source, log)
+    own = params.logs[log]
+    return read_log(own.source, log, agents=own.agents, group_by=own.group_by)
 
 
 if __name__ == "__main__":

@@ -190,6 +190,8 @@ class Params(Block):
             )
         elif log.is_played and log.episodes == 0:
             yield f"logs.{name}.episodes: no game is played; say how many, at least 1"
+        elif log.is_played and (log.agents or log.group_by):
+            yield f"logs.{name}: agent and group_by are for logs of your own: leave them out"
         if name in PLAYABLE and log.category in self.categories:
             if log.category != PLAYABLE[name]:
                 yield f"logs.{name}.category: {name} is a game of {PLAYABLE[name]}"

@@ -151,6 +151,22 @@ class LogSource(Block):
         "or several with weights, drawn for every game",
     )
 
+    agent: str | list[str] | None = Field(
+        None,
+        description="own logs: who is credited and trained, by role or name, e.g. assistant; null "
+        "= every role with a reward",
+    )
+    group_by: str | None = Field(
+        None,
+        description="own logs: the field whose value is an episode's group, e.g. info.scenario; "
+        "null = what the log has",
+    )
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Who is credited; empty for every role with a reward."""
+        return (self.agent,) if isinstance(self.agent, str) else tuple(self.agent or ())
+
     @property
     def is_played(self) -> bool:
         """Whether the dialogues come from playing; otherwise `source` is a log."""

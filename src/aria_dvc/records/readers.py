@@ -208,7 +208,7 @@ def _field(value: Any, field: str) -> Any:
     if not isinstance(value, dict):
         return None
     first, _, rest = field.partition(".")
-    return value[field] if field in value or not rest else _field(value.get(first), rest)
+    return value.get(field) if field in value or not rest else _field(value.get(first), rest)
 
 
 def _name(entry: dict[str, Any], key: str) -> str | None:

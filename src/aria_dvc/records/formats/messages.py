@@ -44,7 +44,8 @@ def _acting(entry: dict[str, Any], episode: Episode) -> list[str]:
     roles = [role for role, reward in given.items() if reward is not None]
     named = [name for name, role in episode.named.items() if role in roles]
     spoken = dict.fromkeys(u.role for u in episode.utterances if u.role != SYSTEM)
-    return list(dict.fromkeys([*roles, *named])) or list(spoken)
+    heard = [role for role in roles if role in spoken or not named]
+    return list(dict.fromkeys([*heard, *named])) or list(spoken)
 
 
 def _own_prompts(entry: dict[str, Any]) -> dict[str, str]:
