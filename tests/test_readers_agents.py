@@ -274,7 +274,9 @@ def test_groups_by_a_field(field, group):
 
 
 def test_a_group_that_an_entry_lacks_is_an_error():
-    with pytest.raises(AriaError, match=r"entry 1: no field scenaro to group by \(known: .*\): name one"):
+    with pytest.raises(
+        AriaError, match=r"entry 1: no field scenaro to group by \(known: .*\): name one"
+    ):
         only(OPENAI, group_by="scenaro")
     with pytest.raises(AriaError, match=r"no field infos to group by \(did you mean info\?\)"):
         only(OPENAI, group_by="infos")

@@ -160,7 +160,9 @@ def test_what_is_compressed_is_read_and_a_cut_is_told(tmp_path, how):
         log.write_bytes(packed(raw, how)[:-9])
         with pytest.raises(AriaError, match="damaged, or cut off"):
             read_log(log)
-    log.write_bytes(packed(plain, how) + packed(plain.replace(b'"episode_id":"', b'"episode_id":"x'), how))
+    log.write_bytes(
+        packed(plain, how) + packed(plain.replace(b'"episode_id":"', b'"episode_id":"x'), how)
+    )
     assert len(read_log(log)) == 600
 
 
@@ -188,8 +190,8 @@ def test_a_folder_is_read_in_natural_order_and_says_what_it_leaves_out(tmp_path,
         "sub/more.jsonl.gz:c1",
     ]
     assert "notes.md left out: no log by its suffix" in caplog.text
+    (tmp_path / "2.jsonl").write_bytes(orjson.dumps(VERL) + b"\n{")
     with pytest.raises(AriaError, match=r"2\.jsonl: line 2: broken JSON"):
-        (tmp_path / "2.jsonl").write_bytes(orjson.dumps(VERL) + b"\n{")
         read_log(tmp_path)
 
 
@@ -197,7 +199,7 @@ def test_a_single_file_of_a_folder_needs_no_prefix(tmp_path):
     lines(tmp_path / "only.jsonl", OPENAI)
     assert read_log(tmp_path)[0].episode_id == "c1"
     (tmp_path / "only.jsonl").unlink()
-    with pytest.raises(AriaError, match="cannot be read .a folder without a log"):
+    with pytest.raises(AriaError, match=r"cannot be read \(a folder without a log"):
         sources_of(tmp_path)
 
 
@@ -241,13 +243,18 @@ def test_a_long_list_is_read_in_pieces(tmp_path, monkeypatch, gap):
         (lambda raw: raw.replace(b'"c8"', b"NaN"), r"entry 9: broken JSON \(unexpected character"),
         (lambda raw: raw.replace(b'"c8"', b'"\xff"'), "not UTF-8"),
         (lambda raw: raw.replace(b'"c8"', b'"c8","reward":1'), "entry 9: the key reward stands"),
-        (lambda raw: raw.replace(b'{"episode_id":"c8"', b'5,{"episode_id":"c8"'), "entry 9: a JSON"),
+        (
+            lambda raw: raw.replace(b'{"episode_id":"c8"', b'5,{"episode_id":"c8"'),
+            "entry 9: a JSON",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_long_list_is_named_by_entry(tmp_path, monkeypatch, change, problem):
     monkeypatch.setattr(json_entries, "WHOLE", 2000)
     monkeypatch.setattr(json_entries, "_CHUNK", 300)
-    said = [{"episode_id": f"c{i}", **{k: OPENAI[k] for k in ("messages", "reward")}} for i in range(9)]
+    said = [
+        {"episode_id": f"c{i}", **{k: OPENAI[k] for k in ("messages", "reward")}} for i in range(9)
+    ]
     log = tmp_path / "log.json"
     log.write_bytes(change(orjson.dumps(said)))
     with pytest.raises(AriaError, match=problem):
@@ -312,7 +319,10 @@ def test_kinds_have_no_names_and_numbers():
     one = kind_of("utterance 5 (bob) has no text: give a non-empty string or remove the entry")
     assert one == kind_of("utterance 17 (ann) has no text: give a non-empty string or remove it")
     assert one == "utterance N .. has no text"
-    assert kind_of("reward of bob is 1.5, outside [0, 1]: rescale") == "reward of bob is N, outside [N, N]"
+    assert (
+        kind_of("reward of bob is 1.5, outside [0, 1]: rescale")
+        == "reward of bob is N, outside [N, N]"
+    )
 
 
 def test_a_table_of_turns_is_a_log_again(tmp_path):
@@ -358,8 +368,13 @@ def test_a_mutated_table_is_good_or_gets_one_line(data, tmp_path):
     raw = data.draw(mutated_bytes(kinds[data.draw(st.sampled_from(list(kinds)))]))
     log = tmp_path / "log"
     log.write_bytes(raw)
+    line = refusal(log)
+    assert line is None or (str(log) in line and line == printable(" ".join(line.split())))
+
+
+def refusal(log: Path) -> str | None:
     try:
         assert read_log(log)
     except AriaError as error:
-        assert str(log) in str(error)
-        assert str(error) == printable(" ".join(str(error).split()))
+        return str(error)
+    return None

@@ -64,5 +64,7 @@ def credit(
     settings = CreditSettings(
         "auto" if k is None else k, seed, aggregate=Aggregate(method, gamma, folds)
     )
-    reading = Reading(agents=(agent,) if isinstance(agent, str) else tuple(agent), group_by=group_by)
+    reading = Reading(
+        agents=(agent,) if isinstance(agent, str) else tuple(agent), group_by=group_by
+    )
     return credited_log(log, settings, score, embed, game, reading)

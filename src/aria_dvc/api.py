@@ -34,7 +34,11 @@ def credited_log(
     reading: Reading | None = None,
 ) -> pd.DataFrame:
     """See `aria_dvc.credit`."""
-    options: dict[str, Any] = {"gamma": settings.aggregate.gamma, "game": game, "own_vectors": embed is None}
+    options: dict[str, Any] = {
+        "gamma": settings.aggregate.gamma,
+        "game": game,
+        "own_vectors": embed is None,
+    }
     options["reading"] = reading
     fitted, positions = _read(log, True, options)
     if score is None:

@@ -14,8 +14,8 @@ from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
-from aria_dvc.records.reading import Reading
 from aria_dvc.records.readers import iter_log, read_entries
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.sources import prefixes_of
 from aria_dvc.records.tables import in_parts, turns_table
 

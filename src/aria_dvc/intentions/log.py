@@ -179,7 +179,7 @@ class Log:
         position = None if self.position is None else self.position[rows]
         group = None if self.group is None else self.group[kept]
         columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
-        named = {"episode_ids": ids, "position": position, "group": group}
+        named: Any = {"episode_ids": ids, "position": position, "group": group}
         return replace(self, episode=episode, **named, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
@@ -228,7 +228,7 @@ def joined(logs: Sequence[Log]) -> Log:
     episode = np.concatenate([log.episode + s for log, s in zip(logs, starts, strict=False)])
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
     group = _joined_groups(logs)
-    named = {"episode_ids": None, "position": None, "group": group}
+    named: Any = {"episode_ids": None, "position": None, "group": group}
     return replace(logs[0], episode=episode, **named, **columns)
 
 

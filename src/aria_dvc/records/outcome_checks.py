@@ -30,9 +30,7 @@ def credited_rewards(
         return {}
 
 
-def _credited(
-    episode: Episode, given: dict[str, Any], agents: tuple[str, ...]
-) -> dict[str, float]:
+def _credited(episode: Episode, given: dict[str, Any], agents: tuple[str, ...]) -> dict[str, float]:
     rewards = _of_speakers(episode, given, agents or (ASSISTANT,))
     bounded = episode.record.reward_rule != "utility"
     for role, reward in rewards.items():

@@ -82,8 +82,9 @@ def _dataset(folder: Path) -> list[Source]:
     if not (about := folder / "state.json").is_file():
         return []
     files = _described(about, "_data_files")
-    names = [file.get("filename") for file in files if isinstance(file, dict)]
-    if len(names) < len(files) or not all(isinstance(n, str) and Path(n).name == n for n in names):
+    named = [file.get("filename") for file in files if isinstance(file, dict)]
+    names = [name for name in named if isinstance(name, str) and Path(name).name == name]
+    if len(names) < len(files):
         raise AriaError(f"{about}: _data_files must name files: save the dataset again")
     return [Source(folder, "", tuple(folder / name for name in names))]
 
@@ -178,7 +179,7 @@ def _file_entries(path: Path, name: str, progress: Progress | None) -> Iterator[
 
 def _opened(path: Path) -> io.BufferedReader:
     if str(path) == STDIN:
-        return cast("io.BufferedReader", open(sys.stdin.fileno(), "rb", BUFFER, closefd=False))  # noqa: SIM115
+        return open(sys.stdin.fileno(), "rb", BUFFER, closefd=False)
     return path.open("rb", BUFFER)
 
 

@@ -94,7 +94,7 @@ def _instructions(content: Any, index: int) -> str:
 
 def _text(message: Mapping[str, Any], index: int) -> Any:
     """What a message says and calls; anything but text is left to the reader's own check."""
-    content = message.get("content")
+    content: Any = message.get("content")
     if _is_parts(content):
         content = _parts(content, index)
     if not isinstance(content, str | None):

@@ -112,10 +112,11 @@ def _rewards(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(name: str, reward: Any) -> float:
-    parts = (reward.get("score"), reward.get("weight", 1.0)) if isinstance(reward, dict) else (0, "")
-    if not all(is_number(part) for part in parts):
+    known = reward if isinstance(reward, dict) else {}
+    score, weight = known.get("score"), known.get("weight", 1.0)
+    if not is_number(score) or not is_number(weight):
         raise BadEntry(f"the reward {name} has no score and weight in numbers")
-    return float(parts[0] * parts[1])
+    return float(score * weight)
 
 
 LAYOUT = Layout("verifiers", frozenset({"task", "traces"}), None, _read, _rewards, _parts)
