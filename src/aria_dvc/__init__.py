@@ -40,7 +40,8 @@ def credit(
         log: a path or several, a list of episodes (`[{"messages": [{"role": .., "content": ..}],
             "rewards": {role: R}}, ...]` or any other layout of a log file), or a frame of one row
             an utterance: episode_id, role, text, reward (its role's final reward, in all of the
-            role's rows; null for a role that does not act) and, if known, position, group_id, embedding.
+            role's rows; null for a role that does not act) and, if known, position, group_id,
+            embedding.
         method: aria (the paper's), shrinkage, kernel, regression, prefix, turn_index or constant.
         k: number of intentions for aria and shrinkage; None for that of the best silhouette.
         gamma: discount per own turn. folds, seed: how episodes are held out.

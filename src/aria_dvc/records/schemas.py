@@ -115,7 +115,7 @@ _NAMES = ("episode_id", "position", "role")  # what names a row in an error
 _GAME = Column("game", "text", "the game, or the name of the log")
 _EPISODE = Column("episode_id", "text", "the episode; ids are unique in a log")
 _GROUP = Column(
-    "group_id", "text", "equal for episodes that share a configuration and were assigned together"
+    "group_id", "text", "equal for episodes of one configuration, task or prompt; else the episode"
 )
 _POSITION = Column("position", "int32", "place in the log's episode, from 0; system messages count")
 _ROLE = Column("role", "text", "who speaks")

@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import shutil
-import sys
 import tempfile
 import zlib
 from collections import Counter
@@ -178,9 +177,8 @@ def _file_entries(path: Path, name: str, progress: Progress | None) -> Iterator[
 
 
 def _opened(path: Path) -> io.BufferedReader:
-    if str(path) == STDIN:
-        return open(sys.stdin.fileno(), "rb", BUFFER, closefd=False)
-    return path.open("rb", BUFFER)
+    file = io.FileIO(0, closefd=False) if str(path) == STDIN else io.FileIO(path)
+    return io.BufferedReader(file, BUFFER)
 
 
 def _unpacked(raw: io.BufferedReader) -> io.BufferedReader:

@@ -1,7 +1,7 @@
-"""tau-bench trajectories: one JSON list of {task_id, trial, reward, traj}, `traj` a chat with tools.
+"""tau-bench trajectories: one JSON list of {task_id, trial, reward, traj}.
 
-The trials of a task are a group. The reward is the assistant's. A run that broke down has an empty
-`traj`, which is refused, or left out and counted by `--on-error skip`.
+`traj` is a chat with tools. The trials of a task are a group. The reward is the assistant's. A run
+that broke down has an empty `traj`, which is refused, or left out and counted by `--on-error skip`.
 """
 
 from __future__ import annotations
