@@ -31,10 +31,10 @@ from test_records_fuzz import _mutate, holder, mutated_bytes, outcome, places
 
 from aria_dvc.__main__ import main
 from aria_dvc.errors import AriaError
-from aria_dvc.records import json_entries
+from aria_dvc.records import json_entries, tables
 from aria_dvc.records.readers import iter_log, read_log
 from aria_dvc.records.reading import Reading, Rejected, kind_of
-from aria_dvc.records.sources import sources_of
+from aria_dvc.records.sources import entries_of, sources_of
 from aria_dvc.records.stored import read_turns
 from aria_dvc.records.tables import turns_table
 from aria_dvc.shown import printable
@@ -99,6 +99,14 @@ def test_tables_carry_positions_and_vectors(tmp_path):
         assert turns_table(episodes)["position"].tolist() == [2, 3, 2, 3]
         vectors = [u.embedding for e in episodes for u in e.utterances]
         np.testing.assert_array_equal(vectors, [[i, 1] for i in range(4)])
+
+
+def test_a_table_of_entries_may_have_ids(tmp_path):
+    rows = [{"episode_id": "q1", "actions": ["Is it big?"], "obs": ["Yes."], "reward": 0}]
+    (episode,) = read_log(parquet_file(tmp_path / "table", rows))
+    assert (episode.episode_id, episode.rewards) == ("q1", {"agent": 1.0})
+    with pytest.raises(AriaError, match="no column role, text: a table of utterances needs"):
+        read_log(parquet_file(tmp_path / "other", [{"episode_id": "q1", "said": "Hi"}]))
 
 
 def test_a_table_of_entries_loses_the_nulls_of_its_columns(tmp_path):
@@ -271,6 +279,25 @@ def test_entries_come_one_by_one(tmp_path):
         list(found)
 
 
+def test_progress_tells_bytes(tmp_path):
+    log = lines(tmp_path / "log", *entries(2000))
+    told: list[tuple[int, int]] = []
+    (source,) = sources_of(log)
+    assert len(list(entries_of(source, lambda *done: told.append(done)))) == 2000
+    size = log.stat().st_size
+    assert len(told) == 4
+    assert told == sorted(told)
+    assert all(0 < done <= total == size for done, total in told)
+
+
+def test_parts_are_bounded_by_rows_and_by_characters(tmp_path, monkeypatch):
+    episodes = read_log(lines(tmp_path / "log", *entries(30)))
+    monkeypatch.setattr(tables, "PART_ROWS", 13)
+    assert [len(part) for part in tables.in_parts(episodes)] == [3] * 10
+    monkeypatch.setattr(tables, "PART_CHARS", 1)
+    assert [len(part) for part in tables.in_parts(episodes)] == [1] * 30
+
+
 BAD = (b'{"messages": [', b"\xff\xfe", b"[]", b'{"a": 1}', b'{"messages": [], "reward": 1}')
 
 
@@ -313,6 +340,8 @@ def test_the_command_skips_or_stops(tmp_path, capsys):
     options = ("--on-error", "skip", "--rejected", str(log))
     assert main(["read", str(log), "--out", str(out), *options]) == 1
     assert "is the same file as the log" in capsys.readouterr().err
+    assert main(["read", str(tmp_path), "--out", str(out)]) == 1
+    assert f"lies in {tmp_path}, which is read" in capsys.readouterr().err
 
 
 def test_kinds_have_no_names_and_numbers():

@@ -11,9 +11,9 @@ import orjson
 from aria_dvc.credit.methods.registry import method_names
 from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
-from aria_dvc.outputs import check_outputs, is_parquet
+from aria_dvc.outputs import Mine, is_parquet
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.records.options import add_reading_options, reading_of, rejected_output
+from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
 USAGE = """\
 Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward. The
@@ -78,14 +78,13 @@ def run_credit(args: argparse.Namespace) -> None:
 
 
 def _check_files(args: argparse.Namespace) -> None:
-    outputs = {"--out": (args.out, is_parquet)}
+    outputs: dict[str, tuple[Path, Mine]] = {"--out": (args.out, is_parquet)}
     if args.quality:
         outputs["--quality"] = (args.quality, _is_quality)
-    outputs.update(rejected_output(args))
     inputs = {"the log": args.logs, "--score": args.score or []}
     if args.embed:
         inputs["--embed"] = [Path(args.embed)]
-    check_outputs(outputs, inputs)
+    check_files(args, outputs, inputs)
 
 
 def _is_quality(content: bytes) -> bool:

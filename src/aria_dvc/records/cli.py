@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from aria_dvc.errors import AriaError
-from aria_dvc.outputs import check_outputs, is_parquet
+from aria_dvc.outputs import is_parquet
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.records.options import add_reading_options, reading_of, rejected_output
+from aria_dvc.records.options import add_reading_options, check_files, reading_of
 from aria_dvc.records.reading import Reading
 
 USAGE = """\
@@ -50,8 +50,7 @@ def run_read(args: argparse.Namespace) -> None:
     from aria_dvc.records.schemas import TURNS, write_parts
     from aria_dvc.records.tables import turn_tables
 
-    outputs = {"--out": (args.out, is_parquet), **rejected_output(args)}
-    check_outputs(outputs, {"the log": args.logs})
+    check_files(args, {"--out": (args.out, is_parquet)}, {"the log": args.logs})
     counts = {"episodes": 0, "groups": 0}
     with reading_of(args) as reading:
         episodes = _counted(read_all(args.logs, replace(reading, game=args.game)), counts)

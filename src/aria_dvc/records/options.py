@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from aria_dvc.errors import AriaError
+from aria_dvc.outputs import Mine, check_outputs
 from aria_dvc.records.reading import Reading, Rejected, is_rejects
 
 
@@ -37,10 +38,27 @@ def rejected_file(args: argparse.Namespace) -> Path | None:
     return None
 
 
-def rejected_output(args: argparse.Namespace) -> dict[str, tuple[Path, Callable[[bytes], bool]]]:
-    """The file of skipped entries as an output to be checked, if there is one."""
+def check_files(
+    args: argparse.Namespace,
+    outputs: dict[str, tuple[Path, Mine]],
+    inputs: Mapping[str, list[Path]],
+) -> None:
+    """Refuse outputs, the file of skipped entries among them, that would cost somebody a file.
+
+    Raises:
+        AriaError: as `check_outputs`; an output in a folder that is read.
+    """
     path = rejected_file(args)
-    return {} if path is None else {"--rejected": (path, is_rejects)}
+    if path is not None:
+        outputs = {**outputs, "--rejected": (path, is_rejects)}
+    check_outputs(outputs, inputs)
+    folders = [path for paths in inputs.values() for path in paths if path.is_dir()]
+    for option, (out, _) in outputs.items():
+        for folder in folders:
+            if out.resolve().is_relative_to(folder.resolve()):
+                raise AriaError(
+                    f"{option}: {out} lies in {folder}, which is read: name a file elsewhere"
+                )
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from aria_dvc.records.formats.openai import ASSISTANT
 from aria_dvc.records.reading import Reading, described
 from aria_dvc.suggestions import did_you_mean
 
+_NO_ACTION = "no action: a role with a reward must say something"
+
 
 def credited_rewards(
     episode: Episode, layout: Layout, entry: dict[str, Any], reading: Reading
@@ -40,8 +42,15 @@ def _credited(episode: Episode, given: dict[str, Any], agents: tuple[str, ...]) 
     if agents:
         rewards = _of_agents(episode, rewards, agents)
     if not rewards.keys() & {utterance.role for utterance in episode.utterances}:
-        raise BadEntry("no action: a role with a reward must say something")
+        raise BadEntry(_silent(agents or (ASSISTANT,)) if THE_AGENT in given else _NO_ACTION)
     return rewards
+
+
+def _silent(agents: tuple[str, ...]) -> str:
+    who = " or ".join(agents)
+    return (
+        f"no action of {who}, whose reward it is: say who is credited (--agent, agent of the log)"
+    )
 
 
 def _of_speakers(

@@ -193,11 +193,11 @@ def _group(entry: dict[str, Any], field: str) -> str:
     value = _field(entry, field)
     if value is None and isinstance(row, dict):
         value = _field(row, field)
-    if value is None:
+    if value is None or value != value:  # NaN: a cell of a frame without a value
         known = sorted({*entry, *(row if isinstance(row, dict) else ())})
         hint = did_you_mean(field, known)
         raise BadEntry(f"no field {field} to group by{hint}: name one that every entry has")
-    if isinstance(value, str | int) and is_visible(str(value)):
+    if isinstance(value, str | Integral) and is_visible(str(value)):
         return str(value)
     raw = orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)
     return hashlib.sha256(raw).hexdigest()[:16]

@@ -21,6 +21,7 @@ import orjson
 from aria_dvc.errors import AriaError
 from aria_dvc.records.entries import Entry
 from aria_dvc.records.formats.base import BadEntry, is_number
+from aria_dvc.records.layouts import LAYOUTS
 
 NEEDED = ("episode_id", "role", "text")
 _OWN = frozenset({*NEEDED, "reward", "position", "group_id", "game", "embedding", "is_action"})
@@ -116,12 +117,19 @@ def arrow(file: BinaryIO, name: str) -> Iterator[Entry]:
 def _entries(names: list[str], batches: Iterator[list[Row]], name: str) -> Iterator[Entry]:
     rows = (_without_null(row) for batch in batches for row in batch)
     numbered = enumerate(rows, start=1)
-    if "episode_id" in names and "messages" not in names:
+    if _holds_utterances(names):
         _check_columns(names, name)
         yield from _episodes(numbered, name, "row")
         return
     for number, row in numbered:
         yield Entry(f"{name}: row {number}", row)
+
+
+def _holds_utterances(names: list[str]) -> bool:
+    """Whether a row is an utterance: no layout has its keys, or it has all that is needed."""
+    if set(NEEDED) <= set(names):
+        return True
+    return "episode_id" in names and not any(layout.keys <= set(names) for layout in LAYOUTS)
 
 
 def _without_null(value: Any) -> Any:

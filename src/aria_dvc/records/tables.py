@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-TABLE_ROWS = 20_000  # of a part of a log that is laid out at once
+# How much of a log is laid out at once: utterances, and their characters.
+PART_ROWS, PART_CHARS = 20_000, 16_000_000
 
 
 def acting_roles(episode: Episode, players: Collection[str] | None = None) -> set[str]:
@@ -92,23 +93,24 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
 
 
 def turn_tables(
-    episodes: Iterable[Episode], players: Collection[str] | None = None, rows: int = TABLE_ROWS
+    episodes: Iterable[Episode], players: Collection[str] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """`turns_table` in parts of whole episodes with about so many rows, as they come in."""
-    for part in in_parts(episodes, rows):
+    """`turns_table` in parts of whole episodes, as they come in."""
+    for part in in_parts(episodes):
         yield turns_table(part, players)
 
 
-def in_parts(episodes: Iterable[Episode], rows: int = TABLE_ROWS) -> Iterator[list[Episode]]:
-    """Lists of episodes with about so many utterances."""
+def in_parts(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:
+    """Lists of episodes with about PART_ROWS utterances or PART_CHARS characters."""
     part: list[Episode] = []
-    held = 0
+    rows = chars = 0
     for episode in episodes:
         part.append(episode)
-        held += len(episode.utterances)
-        if held >= rows:
+        rows += len(episode.utterances)
+        chars += sum(len(utterance.text) for utterance in episode.utterances)
+        if rows >= PART_ROWS or chars >= PART_CHARS:
             yield part
-            part, held = [], 0
+            part, rows, chars = [], 0, 0
     if part:
         yield part
 
