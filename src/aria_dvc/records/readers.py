@@ -68,6 +68,7 @@ def _checked(
             episode = layout.read(entry)
             _complete(episode, entry, game or layout.game, number)
             _check_texts(episode)
+            _check_grounded(episode)
             episode.rewards = _rewards(episode, layout.rewards, entry, need_rewards)
             _check_vectors(episode, _width(episodes[0] if episodes else episode))
             oddities.look_at(episode, entry, layout.name, where)
@@ -215,6 +216,17 @@ def _check_texts(episode: Episode) -> None:
             raise BadEntry(
                 f"utterance {position} ({utterance.role}) has no text: "
                 "give a non-empty string or remove the entry"
+            )
+
+
+def _check_grounded(episode: Episode) -> None:
+    """What is recorded of a role's utterances is so of each of them."""
+    for role, carried_out in episode.record.grounded.items():
+        said = sum(utterance.role == role for utterance in episode.utterances)
+        if len(carried_out) != said:
+            raise BadEntry(
+                f"info.grounded has {len(carried_out)} values for {said} utterances of {role}: "
+                "give true or false for each"
             )
 
 
