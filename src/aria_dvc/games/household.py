@@ -24,9 +24,15 @@ AGENT, ENVIRONMENT = "agent", "environment"
 MAX_COMMAND_CHARS = 500
 MAX_STEPS = {"train": 40, "unseen": 40, "small": 8}
 STEPS_BOUND = 1_000
-# How many tasks of each kind the grids have; `unseen` has as many as ALFWorld's unseen split.
-UNSEEN = {"put": 24, "two": 17, "clean": 31, "heat": 23, "cool": 21, "look": 18}
-SIZES = {"train": dict.fromkeys(KINDS, 100), "unseen": UNSEEN, "small": dict.fromkeys(KINDS, 20)}
+# The tasks of the grids: the split, and numbers by kind. `unseen` has as many of each kind as
+# ALFWorld's unseen split.
+_UNSEEN = {"put": 24, "two": 17, "clean": 31, "heat": 23, "cool": 21, "look": 18}
+_GRIDS = {
+    "train": ("train", dict.fromkeys(KINDS, range(100))),
+    "unseen": ("unseen", {kind: range(count) for kind, count in _UNSEEN.items()}),
+    "small": ("small", dict.fromkeys(KINDS, range(20))),
+    "small_train": ("small", dict.fromkeys(KINDS, range(20, 120))),
+}
 
 
 class HouseholdMatch(Match):
@@ -94,14 +100,14 @@ class Household(Game):
 
     def grids(self) -> Mapping[str, Sequence[Config]]:
         """`train` (the default), `unseen`: 134 tasks in other rooms, with other pairs of object
-        and place; `small`: tasks of two to four commands."""
+        and place; `small`: 120 tasks of two to four commands, `small_train`: 600 others."""
         found = {
-            split: [
+            name: [
                 complete({"split": split, "kind": kind, "number": number})
-                for kind, count in sizes.items()
-                for number in range(count)
+                for kind, numbers in tasks.items()
+                for number in numbers
             ]
-            for split, sizes in SIZES.items()
+            for name, (split, tasks) in _GRIDS.items()
         }
         return {"default": found["train"], **found}
 
@@ -122,9 +128,7 @@ def complete(config: Config) -> Config:
     for key, known in (("split", SPLITS), ("kind", KINDS)):
         if config.get(key) not in known:
             hint = did_you_mean(str(config.get(key)), known)
-            raise AriaError(
-                f"household: {key} is {config.get(key)!r}{hint}: use one of {', '.join(known)}"
-            )
+            raise AriaError(f"household: {key} is {config.get(key)!r}: use another{hint}")
     limit = config.get("max_steps", MAX_STEPS[config["split"]])
     for key, value, low in (("number", config.get("number"), 0), ("max_steps", limit, 1)):
         if type(value) is not int or value < low or (key == "max_steps" and value > STEPS_BOUND):

@@ -93,7 +93,7 @@ def draw(split: str, kind: str, number: int) -> tuple[World, Task]:
     for _ in range(task.needed + rng.choice(EXTRA)):
         things.put(wanted, rng.choice(homes))
     for name in plan:
-        for other in rng.sample(_strangers(room, wanted, name), k=rng.choice((0, 1, 1, 2))):
+        for other in _some(_strangers(room, wanted, name), rng.choice((0, 1, 1, 2)), rng):
             things.put(other, name)
     stands = [name for name in plan if type_of(name) in LAMP_STANDS]
     if stands:
@@ -132,6 +132,10 @@ def _strangers(room: str, wanted: str, place: str) -> list[str]:
     return [name for name in kinds if name != wanted]
 
 
+def _some(kinds: list[str], most: int, rng: random.Random) -> list[str]:
+    return rng.sample(kinds, min(most, len(kinds)))
+
+
 @cache
 def _choices(split: str, kind: str) -> tuple[tuple[str, str, str, Plan], ...]:
     """(room, object, place, plan) of every task of the kind that the split may ask for."""
@@ -155,12 +159,12 @@ def _asked(split: str, kind: str) -> list[tuple[str, str, str]]:
 
 def _makes_sense(kind: str, room: str, wanted: str, place: str) -> bool:
     """Treated objects are not left in what treats them; only what is looked at needs a lamp."""
+    if kind == "look":
+        return place == LAMP and not ROOMS[room].keys().isdisjoint(LAMP_STANDS)
     treatment = TREATED_WITH.get(kind)
     if treatment and (treatment not in ROOMS[room] or kind not in OBJECTS[wanted].treatments):
         return False
-    if (kind == "look") != (place == LAMP):
-        return False
-    return place != treatment and (kind != "look" or not ROOMS[room].keys().isdisjoint(LAMP_STANDS))
+    return place in ROOMS[room] and place != treatment
 
 
 def _has(plan: Plan, place: str) -> bool:
@@ -181,7 +185,7 @@ def _draw_small(kind: str, rng: random.Random) -> tuple[World, Task]:
     if kind == "two":
         things.put(wanted, f"{place} 1")
     held = things.name(wanted)
-    for other in rng.sample(_strangers(room, wanted, source), k=rng.choice((0, 1))):
+    for other in _some(_strangers(room, wanted, source), rng.choice((0, 1)), rng):
         things.put(other, source)
     if stand:
         things.put(LAMP, f"{stand} 1")

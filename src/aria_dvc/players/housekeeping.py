@@ -8,10 +8,10 @@ it decides by the state alone, it goes on from wherever another player, or a sli
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from aria_dvc.games.household import HouseholdMatch
-from aria_dvc.games.household_rooms import LAMP, OBJECTS, TREATED_WITH, type_of
+from aria_dvc.games.household_rooms import LAMP, LAMP_STANDS, OBJECTS, TREATED_WITH, type_of
 from aria_dvc.games.household_tasks import Task
 from aria_dvc.games.household_world import World
 
@@ -78,7 +78,7 @@ def _fetch(world: World, task: Task) -> str:
     ]
     if not known:
         homes = OBJECTS[task.wanted].homes.get(world.room, ())
-        return _explore(world, homes)
+        return _explore(world, [home for home in homes if home != task.place])
     _, place, thing = min(known, key=lambda found: found[0])
     return _reach(world, place) or f"take {thing} from {place}"
 
@@ -90,10 +90,10 @@ def _to_the_light(world: World) -> str:
             for thing in world.contents[place]:
                 if type_of(thing) == LAMP:
                     return _reach(world, place) or f"use {thing}"
-    return _explore(world, ("desk", "dresser", "sidetable"))
+    return _explore(world, LAMP_STANDS)
 
 
-def _explore(world: World, likely: tuple[str, ...]) -> str:
+def _explore(world: World, likely: Collection[str]) -> str:
     """The way to the next receptacle that was not looked into, likely ones first."""
     unseen = [place for place in world.contents if place not in world.seen]
     unseen.sort(key=lambda place: (place != world.at, type_of(place) not in likely))
