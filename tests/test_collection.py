@@ -442,9 +442,7 @@ def test_a_reply_is_recorded_where_it_stands_though_others_speak_at_once(name, s
     players = {"agent": Cut(lambda request: next(texts))}
     if game.environment:
         players[game.environment] = embedded_oracle()
-    (episode,) = collect_episodes(
-        game, [assignment], players, play_settings(max_reasks=0), pace()
-    )
+    (episode,) = collect_episodes(game, [assignment], players, play_settings(max_reasks=0), pace())
     assert episode.record.cut == positions
     assert [episode.utterances[at].role for at in positions] == ["agent"] * 2
 

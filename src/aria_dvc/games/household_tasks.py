@@ -176,7 +176,9 @@ def _draw_small(kind: str, rng: random.Random) -> tuple[World, Task]:
     """Two to four commands, of which the last is the one that ends it."""
     room, wanted, place, start = rng.choice(_small_choices(kind))
     task = Task(kind, wanted, place)
-    stand = rng.choice([name for name in LAMP_STANDS if name in ROOMS[room]]) if place == LAMP else ""
+    stand = (
+        rng.choice([name for name in LAMP_STANDS if name in ROOMS[room]]) if place == LAMP else ""
+    )
     needed = {start, stand or place, *([TREATED_WITH[kind]] if kind in TREATED_WITH else [])}
     others = sorted(ROOMS[room].keys() - needed - NO_DISTRACTION)
     plan = numbered(dict.fromkeys([*needed, rng.choice(others)], 1))

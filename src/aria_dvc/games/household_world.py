@@ -113,14 +113,18 @@ class World:
             return found
         if at not in self.closed:
             found.append(f"put {held} in/on {at}")
-        return found + [f"{v} {held} with {at}" for v, by in TREATED_WITH.items() if type_of(at) == by]
+        return found + [
+            f"{v} {held} with {at}" for v, by in TREATED_WITH.items() if type_of(at) == by
+        ]
 
     def around(self) -> str:
         """Where one is, the receptacles of the room, and what one sees and carries."""
         where = "in the middle of" if self.at is None else f"at the {self.at} in"
         rest = f" {self._inside(self.at)}" if self.at is not None else ""
         carried = f" You carry {article(self.held)}." if self.held else ""
-        return f"You are {where} the {self.room}. Around you: {listed(self.contents)}.{rest}{carried}"
+        return (
+            f"You are {where} the {self.room}. Around you: {listed(self.contents)}.{rest}{carried}"
+        )
 
     def _lit(self, lamp: str) -> bool:
         return lamp in self.lit
