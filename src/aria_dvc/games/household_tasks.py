@@ -176,28 +176,29 @@ def _draw_small(kind: str, rng: random.Random) -> tuple[World, Task]:
     """Two to four commands, of which the last is the one that ends it."""
     room, wanted, place, start = rng.choice(_small_choices(kind))
     task = Task(kind, wanted, place)
-    stand = (
-        rng.choice([name for name in LAMP_STANDS if name in ROOMS[room]]) if place == LAMP else ""
-    )
-    needed = {start, stand or place, *([TREATED_WITH[kind]] if kind in TREATED_WITH else [])}
-    others = sorted(ROOMS[room].keys() - needed - NO_DISTRACTION)
-    plan = numbered(dict.fromkeys([*needed, rng.choice(others)], 1))
+    stands = [name for name in LAMP_STANDS if name in ROOMS[room]]
+    goal = rng.choice(stands) if kind == "look" else place
+    plan = _small_plan(room, kind, goal, start, rng)
     things = _Things({name: [] for name in plan}, rng)
     source = f"{start} 1"
     if kind == "two":
         things.put(wanted, f"{place} 1")
-    held = things.name(wanted)
+    brought = things.name(wanted)
     for other in _some(_strangers(room, wanted, source), rng.choice((0, 1)), rng):
         things.put(other, source)
-    if stand:
-        things.put(LAMP, f"{stand} 1")
+    if kind == "look":
+        things.put(LAMP, f"{goal} 1")
     if kind not in TREATED_WITH and rng.random() < 0.5:
-        things.contents[source].append(held)
+        things.contents[source].append(brought)
         return World(room, things.contents, at=source), task
-    return World(room, things.contents, at=source, held=held), task
+    return World(room, things.contents, at=source, held=brought), task
 
 
-NO_DISTRACTION = frozenset(TREATED_WITH.values())
+def _small_plan(room: str, kind: str, goal: str, start: str, rng: random.Random) -> Plan:
+    """What the task needs, and one receptacle that it does not."""
+    needed = {start, goal, TREATED_WITH.get(kind, goal)}
+    others = sorted(ROOMS[room].keys() - needed - set(TREATED_WITH.values()))
+    return numbered(dict.fromkeys([*needed, rng.choice(others)], 1))
 
 
 @cache
