@@ -239,6 +239,23 @@ def test_the_end_is_reached_from_wherever_one_went(task, seed, slips):
     assert left < 45
 
 
+@given(TASKS, st.integers(0, 2**32), st.integers(0, 12))
+@settings(max_examples=100, deadline=None)
+def test_the_expert_does_not_know_what_it_was_not_told(task, seed, steps):
+    """What nobody looked into yet may hold anything: its command is the same."""
+    match, rng = GAME.start({**task, "max_steps": 1_000}), random.Random(seed)
+    for _ in range(steps):
+        if match.to_move:
+            match.play(noisy_expert(match, rng))
+    other, contents = copy.deepcopy(match), match.world.contents
+    hidden = [place for place in contents if place not in match.world.seen]
+    inside = [contents[place] for place in hidden]
+    rng.shuffle(inside)
+    other.world.contents |= dict(zip(hidden, inside, strict=True))
+    if match.to_move:
+        assert expert(other, rng) == expert(match, rng)
+
+
 # --- the tasks ------------------------------------------------------------------------------------
 
 
