@@ -31,10 +31,11 @@ from aria_dvc.players.base import PlayerFailure, Reply
 from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.policy import PolicyPlayer
-from aria_dvc.players.scripted import scripted_player
+from aria_dvc.players.scripted import embedded_oracle, scripted_player
 from aria_dvc.records.episodes import Refused, SampledWith
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.tables import turns_table
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import Endpoint, Pace, PlaySettings
 
@@ -393,6 +394,57 @@ def test_an_evaluation_row_counts_the_policys_own_refused_moves():
     rows = [dict(zip(COLUMNS, _row(episode, "aria", r), strict=True)) for r in game.roles]
     assert [row["refused"] for row in rows] == [1, 0]
     assert [row["turns"] for row in rows] == [2, 1]
+
+
+def test_what_the_environment_carried_out_is_kept_from_the_game_to_the_tables(tmp_path):
+    game, journal = get_game("household"), Journal({}, tmp_path / "journal")
+    texts = iter(["look", "Let me think.", "go to the moon", "inventory", "go to the moon"])
+    settings = play_settings(max_reasks=0)
+    assignments = [
+        replace(one, config={**one.config, "max_steps": 5}) for one in assign(game, 1, 0, "small")
+    ]
+    player = Talker(lambda request: next(texts))
+    (episode,) = collect_episodes(
+        game, assignments, {"agent": player}, settings, pace(), journal=journal
+    )
+    carried_out = [True, False, False, True, False]
+    assert episode.info["grounded"] == {"agent": carried_out}
+    assert episode.rewards == {"agent": 0.0}
+    assert [u.role for u in episode.utterances] == ["environment", *["agent", "environment"] * 5]
+    assert journal.read()[episode.episode_id] == episode
+    write_log(tmp_path / "log.jsonl", [episode])
+    (read,) = read_log(tmp_path / "log.jsonl", game.name)
+    assert read.record == episode.record
+    for one in (episode, read):
+        turns = turns_table([one])
+        assert turns.loc[turns["is_action"], "grounded"].tolist() == carried_out
+        assert turns.loc[~turns["is_action"], "grounded"].isna().all()
+    row = dict(zip(COLUMNS, _row(episode, "aria", "agent"), strict=True))
+    assert (row["executed"], row["turns"], row["opponent"]) == (2, 5, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "positions"),
+    [
+        ("household", ["look", "inventory", ""], [1, 3]),
+        ("twenty_questions", ["Is it big?", "Is it {target}?"], [0, 2]),
+    ],
+)
+def test_a_reply_is_recorded_where_it_stands_though_others_speak_at_once(name, said, positions):
+    game = get_game(name)
+    (assignment,) = assign(game, 1, 0)
+    texts = (text.format(**assignment.config) for text in said)
+
+    class Cut(Talker):
+        async def reply(self, request):
+            return replace(await super().reply(request), cut=True)
+
+    players = {"agent": Cut(lambda request: next(texts))}
+    if game.environment:
+        players[game.environment] = embedded_oracle()
+    (episode,) = collect_episodes(game, [assignment], players, play_settings(max_reasks=0), pace())
+    assert episode.record.cut == positions
+    assert [episode.utterances[at].role for at in positions] == ["agent"] * 2
 
 
 def test_a_journal_entry_of_another_configuration_is_not_taken(tmp_path):

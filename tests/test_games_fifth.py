@@ -1,4 +1,4 @@
-"""A fifth game is one file and one line: CONTRIBUTING's example, played as any other game."""
+"""A further game is one file and one line: CONTRIBUTING's example, played as any other game."""
 
 from __future__ import annotations
 

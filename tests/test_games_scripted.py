@@ -17,6 +17,7 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.players import phrases
 from aria_dvc.players.base import PlayerFailure, Request
 from aria_dvc.players.dialogues import play_out, scripted_dialogues
+from aria_dvc.players.housekeeping import HOUSEKEEPERS
 from aria_dvc.players.questioners import QUESTIONERS, guessed_by
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, embedded_oracle, scripted_player
 from aria_dvc.players.strategies import (
@@ -28,14 +29,14 @@ from aria_dvc.players.strategies import (
     strategy_of,
     winning_share,
 )
-from aria_dvc.records.names import MIXTURES, STRATEGY_NAMES
+from aria_dvc.records.names import MIXTURES, PLAYABLE, STRATEGY_NAMES
 
 BARGAINING = get_game("bargaining")
 NEGOTIATION = get_game("negotiation")
 
 
 def test_every_strategy_can_be_named_in_params():
-    assert set(STRATEGY_NAMES) == {*STRATEGIES, VARIED, *QUESTIONERS, OWN}
+    assert set(STRATEGY_NAMES) == {*STRATEGIES, VARIED, *QUESTIONERS, *HOUSEKEEPERS, OWN}
     assert MIXTURES.keys() <= STRATEGIES.keys()
 
 
@@ -186,7 +187,7 @@ def test_the_varied_run_from_soft_to_tough():
         assert player.last <= player.threshold
 
 
-@pytest.mark.parametrize("name", ["bargaining", "negotiation", "twenty_questions", "guess_my_city"])
+@pytest.mark.parametrize("name", PLAYABLE)
 def test_dialogues_are_the_same_for_the_same_seed(name):
     texts = [[match.lines for match in scripted_dialogues(name, 12, seed)] for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]

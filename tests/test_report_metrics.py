@@ -15,7 +15,7 @@ from aria_dvc.games.alternating import Move
 from aria_dvc.games.negotiation import FACTORS
 from aria_dvc.games.registry import get_game
 from aria_dvc.learning.calibration import fit_metrics
-from aria_dvc.pipeline.report import with_winnable
+from aria_dvc.pipeline.report import with_task_kind, with_winnable
 from aria_dvc.players.scripted import scripted_player
 from aria_dvc.players.strategies import STRATEGIES
 from aria_dvc.records.names import PLAYABLE
@@ -27,6 +27,7 @@ from aria_dvc.report.intervals import (
     mean_interval,
     paired_difference,
     rate,
+    share_of_turns,
 )
 from aria_dvc.report.metrics import (
     brief_evaluation,
@@ -214,8 +215,10 @@ def played(variant, episode, won, kind="", role="alice", winnable=True):
         "config": f"config of {episode}",
         "winnable": winnable,
         "won": won,
+        "kind": None,
         "reward": float(won),
         "turns": 4,
+        "executed": math.nan,
         "refused": 1,
         "no_deal": kind != "",
         "failure_role": "alice" if kind else "",
@@ -305,6 +308,59 @@ def test_winnable_games_are_also_counted_alone():
     assert nothing["minus_vanilla"] == {}
 
 
+def commands(variant, episode, executed, turns, won, kind):
+    row = played(variant, episode, won, role="agent") | {"no_deal": False, "kind": kind}
+    return row | {"executed": float(executed), "turns": turns}
+
+
+def test_commands_carried_out_are_counted_by_variant_and_kind_of_task():
+    table = pd.DataFrame(
+        [
+            commands("vanilla", "a", 1, 4, False, "put"),
+            commands("vanilla", "b", 2, 2, True, "look"),
+            commands("aria", "a", 3, 3, True, "put"),
+            commands("aria", "b", 5, 6, True, "look"),
+        ]
+    )
+    result = evaluation_metrics(table, adversarial=False)
+    found = result["all"]["vanilla"]["grounding"]
+    assert {name: found[name] for name in ("rate", "turns", "episodes")} == {
+        "rate": 0.5,
+        "turns": 6,
+        "episodes": 2,
+    }
+    assert (found["low"], found["high"]) == (0.0, 1.0)  # two episodes say next to nothing
+    assert list(result["by_kind"]) == ["put", "look"]
+    assert result["by_kind"]["put"]["aria"]["grounding"]["rate"] == 1.0
+    assert result["by_kind"]["put"]["aria"]["rate"] == 1.0
+    assert result["by_kind"]["look"]["vanilla"]["mean_turns"] == 2.0
+    brief = brief_evaluation(result)
+    assert (brief["vanilla_grounding"], brief["aria_grounding"]) == (0.5, 0.8889)
+
+
+def test_a_game_without_commands_and_kinds_has_no_figures_of_them():
+    table = pd.DataFrame([played("vanilla", "a", True), played("aria", "a", True)])
+    result = evaluation_metrics(table, adversarial=False)
+    assert "by_kind" not in result
+    assert "grounding" not in result["all"]["aria"]
+
+
+def test_the_share_of_turns_takes_episodes_as_independent():
+    rng = np.random.default_rng(0)
+    turns = rng.integers(1, 20, 40)
+    counted = rng.binomial(turns, rng.beta(4, 2, 40))
+    found = share_of_turns(counted, turns)
+    share = counted.sum() / turns.sum()
+    scores = (counted - share * turns) / turns.sum()
+    half = stats.t.ppf(0.975, 39) * math.sqrt(40 / 39 * np.square(scores).sum())
+    assert found["rate"] == pytest.approx(share)
+    assert (found["low"], found["high"]) == pytest.approx((share - half, share + half))
+    assert (found["turns"], found["episodes"]) == (turns.sum(), 40)
+    assert share_of_turns(turns, turns)["rate"] == 1.0
+    assert share_of_turns(turns, turns)["low"] is None
+    assert share_of_turns(turns[:0], turns[:0])["rate"] is None
+
+
 def test_negotiation_is_winnable_where_a_price_wins_without_the_others_loss():
     game = get_game("negotiation")
     lost = 0
@@ -358,6 +414,9 @@ def test_evaluation_tables_are_marked_by_the_rules_of_their_games():
     )
     assert with_winnable(table)["winnable"].tolist() == [True, False, False, True, True]
     assert with_winnable(table.iloc[:0])["winnable"].dtype == bool
+    assert with_task_kind(table)["kind"].tolist() == [None] * 5
+    swept = table[:1].assign(game="household", config='{"kind": "heat"}')
+    assert with_task_kind(swept)["kind"].tolist() == ["heat"]
     for name in PLAYABLE:
         if name != "negotiation":
             game = get_game(name)

@@ -352,6 +352,7 @@ def test_an_evaluation_of_another_policy_is_refused(tmp_path):
     row = {"game": "bargaining", "variant": "aria", "role": "alice", "episode": "0", "config": "{}"}
     row |= {"seed": 1, "opponent": "scripted:fair", "won": True, "reward": 1.0, "utility": 1.0}
     row |= {"opponent_utility": 0.0, "no_deal": False, "reason": "agreement", "turns": 1}
+    row |= {"executed": None}
     row |= {"failure_role": "", "failure_kind": "", "refused": 0, "completion_tokens": 3}
     path = tmp_path / "aria.parquet"
     write_parquet(path, pd.DataFrame([row]))

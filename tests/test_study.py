@@ -10,6 +10,7 @@ from dvc.utils.hydra import apply_overrides
 from scripts.study import load_study
 
 from aria_dvc.errors import AriaError
+from aria_dvc.games.registry import get_game, grid_of
 from aria_dvc.params import load_params
 from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared, learning
@@ -34,6 +35,24 @@ def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
                 "scripted:fair",
                 "scripted:conceding",
             ]
+
+
+def test_the_study_of_the_household_plays_trains_and_judges_it(tmp_path):
+    study = load_study(Path("configs/study/household.yaml"))
+    (first, *_) = study.experiments().values()
+    shutil.copy("params.yaml", tmp_path)
+    apply_overrides(tmp_path / "params.yaml", first)
+    params = load_params(tmp_path / "params.yaml")
+    assert list(params.logs) == params.base_model.games == params.categories == study.categories
+    assert set(study.variants) == set(params.variants)
+    log, evaluation = params.logs["household"], params.evaluate.games["household"]
+    game = get_game("household")
+    played, judged = (grid_of(game, grid) for grid in (log.grid, evaluation.grid))
+    assert not [config for config in judged if config in played]
+    assert evaluation.episodes == len(judged)
+    assert params.base_model.warm_start_settings.lessons("household")[1] == log.grid
+    course = params.online.course_of("household")
+    assert (course.iterations, course.updates) == (4, 5)
 
 
 def test_an_arm_is_an_experiment_and_the_name_of_what_it_trains(tmp_path):

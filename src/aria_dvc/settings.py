@@ -140,7 +140,8 @@ class LogSource(Block):
     grid: str = Field(
         "default",
         description="configurations: default; glee48, glee_full (bargaining, negotiation); surplus "
-        "(negotiation); small16, small32 (guessing games)",
+        "(negotiation); small16, small32 (guessing games); train, unseen, small, small_train "
+        "(household)",
     )
     repeats: int = Field(
         1, ge=1, description="games in a row that share a configuration: a group, for baselines"

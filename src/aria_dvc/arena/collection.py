@@ -225,9 +225,10 @@ async def play_episode(collection: _Collection, assignment: Assignment) -> Episo
     refused: list[Refused] = []
     while (role := match.to_move) is not None:
         one = _Turn(collection, assignment, match, role, turn, usages[role])
+        position = len(match.lines)  # lines of others may follow at once
         taken = await one.take()
         if taken is not None:
-            said[len(match.lines) - 1] = taken
+            said[position] = taken
         refused += one.refused
         turn += 1
     for player in set(cast.values()):
@@ -285,18 +286,17 @@ class _Turn:
                     ) from None
                 kind = failure.kind
                 break
-        lines = len(self.match.lines)
+        position = len(self.match.lines)
         self.match.forfeit(kind, last.reply.text.strip() if last else "")
-        if len(self.match.lines) == lines:
+        if len(self.match.lines) == position:
             return None
-        self._note_last_line()
+        self._note_last_line(position)
         return last
 
-    def _note_last_line(self) -> None:
-        """The text that the role gave up with is the last line of the dialogue."""
+    def _note_last_line(self, position: int) -> None:
+        """The text that the role gave up with is the line at `position` of the dialogue."""
         for index in reversed(range(len(self.refused))):
             if self.refused[index].text:
-                position = len(self.match.lines) - 1
                 self.refused[index] = replace(self.refused[index], position=position)
                 break
 
@@ -361,6 +361,7 @@ def _record(
         reasked=[position for position, one in said.items() if one.reasks],
         cut=[position for position, one in said.items() if one.reply.cut],
         refused=refused,
+        grounded={role: list(carried_out) for role, carried_out in match.grounded.items()},
         sampling={
             role: player.sampling
             for role, player in players

@@ -43,6 +43,7 @@ COLUMNS = {
     "failure_role": "str",
     "failure_kind": "str",
     "turns": "int64",
+    "executed": "float64",
     "refused": "int64",
     "completion_tokens": "int64",
 }
@@ -132,6 +133,7 @@ def _row(episode: Episode, variant: str, role: str) -> tuple[Any, ...]:
         failure.role if failure else "",
         failure.kind if failure else "",
         sum(utterance.role == role for utterance in episode.utterances),
+        sum(record.grounded[role]) if role in record.grounded else None,
         sum(one.role == role for one in record.refused),
         record.tokens[role].completion,
     )

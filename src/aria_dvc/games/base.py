@@ -52,7 +52,11 @@ class Outcome:
 
 
 class Match(ABC):
-    """One game in play between `roles`; `lines` is everything said so far."""
+    """One game in play between `roles`; `lines` is everything said so far.
+
+    grounded: by role, of each of its lines whether the environment carried it out; no entry where
+    no environment does that.
+    """
 
     game: str
     config: Config
@@ -61,6 +65,7 @@ class Match(ABC):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.lines: list[Line] = []
+        self.grounded: dict[str, list[bool]] = {}
         self.outcome: Outcome | None = None
 
     @property
@@ -97,7 +102,7 @@ class Game(ABC):
     """A kind of match: names, roles and the grids of configurations."""
 
     name: str
-    category: str  # "adversarial" or "single_agent"
+    category: str  # whose policy plays it: "adversarial", "single_agent" or "household"
     roles: tuple[str, ...]  # roles that act and are rewarded: ("alice", "bob") or ("agent",)
     environment: str | None  # the role that answers (e.g. "oracle"), or None
 
@@ -108,6 +113,10 @@ class Game(ABC):
     def winnable(self, config: Config, role: str) -> bool:
         """Whether `role` can win against an opponent that never agrees to its own loss."""
         return True
+
+    def task_kind(self, config: Config) -> str | None:
+        """The kind of task that a configuration is, for figures by kind; None without kinds."""
+        return None
 
     @abstractmethod
     def start(self, config: Config, reward: str = "win") -> Match:

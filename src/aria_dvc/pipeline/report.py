@@ -118,7 +118,9 @@ class Run:
     def evaluation(self) -> dict[str, Any]:
         """Per game: rates by role and over both, and what each variant gains over vanilla."""
         return {
-            str(game): evaluation_metrics(with_winnable(rows), PLAYABLE[str(game)] == "adversarial")
+            str(game): evaluation_metrics(
+                with_task_kind(with_winnable(rows)), PLAYABLE[str(game)] == "adversarial"
+            )
             for game, rows in self.games.groupby("game")
         }
 
@@ -130,6 +132,15 @@ def with_winnable(games: pd.DataFrame) -> pd.DataFrame:
     columns = zip(games["game"], games["config"], games["role"], strict=True)
     winnable = [get_game(game).winnable(orjson.loads(text), role) for game, text, role in columns]
     return games.assign(winnable=np.array(winnable, dtype=bool))
+
+
+def with_task_kind(games: pd.DataFrame) -> pd.DataFrame:
+    """Evaluation games with a column `kind`, null where a game's tasks are of no kinds."""
+    import orjson
+
+    columns = zip(games["game"], games["config"], strict=True)
+    kinds = [get_game(game).task_kind(orjson.loads(text)) for game, text in columns]
+    return games.assign(kind=np.array(kinds, dtype=object))
 
 
 def write_metrics(run: Run, folder: Path) -> None:

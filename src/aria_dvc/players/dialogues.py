@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from aria_dvc.games.alternating import AlternatingMatch
 from aria_dvc.games.base import Config, Match
 from aria_dvc.games.guessing import GuessingMatch
+from aria_dvc.games.household import AGENT, HouseholdMatch
 from aria_dvc.games.registry import get_game, grid_of
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, SelfPlaying
 
@@ -74,6 +75,8 @@ def _cast(match: Match, rng: random.Random) -> dict[str, ScriptedPlayer] | None:
         return {role: ScriptedPlayer(rng.choice(ADVERSARIAL)) for role in match.roles}
     if isinstance(match, GuessingMatch):
         return {"agent": ScriptedPlayer(rng.choice(AGENTS)), "oracle": ScriptedPlayer("oracle")}
+    if isinstance(match, HouseholdMatch):
+        return {AGENT: ScriptedPlayer("expert")}
     if isinstance(match, SelfPlaying):
         environment = get_game(match.game).environment
         roles = [*match.roles, *([environment] if environment else [])]

@@ -2,8 +2,8 @@
 
 Adversarial games: conceding, hard, fair, best_response, mixed, and varied, which is another player
 in every episode. Guessing games: narrowing, steady, casual for the agent; `embedded_oracle` answers
-from packaged knowledge. Games that bring their own words (`SelfPlaying`): own. A reply depends on
-nothing but the match and the request's seeds.
+from packaged knowledge. Household: expert, noisy_expert. Games that bring their own words
+(`SelfPlaying`): own. A reply depends on nothing but the match and the request's seeds.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.alternating import LONGEST_TOLD_HORIZON, ROLES, AlternatingMatch, number_text
 from aria_dvc.games.bargaining import BargainingMatch
 from aria_dvc.games.guessing import GuessingMatch
+from aria_dvc.games.household import HouseholdMatch
 from aria_dvc.games.negotiation import NegotiationMatch
 from aria_dvc.players import phrases
 from aria_dvc.players.base import Player, PlayerFailure, Reply, Request
+from aria_dvc.players.housekeeping import HOUSEKEEPERS
 from aria_dvc.players.questioners import QUESTIONERS, embedded_answer
 from aria_dvc.players.strategies import (
     STRATEGIES,
@@ -81,6 +83,8 @@ class ScriptedPlayer:
             return QUESTIONERS[self.strategy](match, rng)
         if isinstance(match, GuessingMatch) and self.strategy == "oracle" and role == "oracle":
             return embedded_answer(match, match.lines[-1][1]).text
+        if isinstance(match, HouseholdMatch) and self.strategy in HOUSEKEEPERS:
+            return HOUSEKEEPERS[self.strategy](match, rng)
         if isinstance(match, SelfPlaying) and self.strategy == OWN:
             return match.scripted_text(rng)
         raise PlayerFailure(

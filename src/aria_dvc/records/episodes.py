@@ -183,6 +183,7 @@ class Record:
     reasked: positions of utterances that came after a re-ask, whose hint is not in the dialogue.
     cut: positions of utterances that ended at the limit of tokens.
     refused: every text of every role that was no legal move, in the order said.
+    grounded: by role, of each of its utterances whether the environment carried it out.
     sampling: of roles that a language model played; of others, and in older files, temperature 1.
     generations: token ids of our own policy, if they were asked for.
     policy_version: whose games these are, in online training.
@@ -204,6 +205,7 @@ class Record:
     reasked: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    grounded: dict[str, list[bool]] = field(default_factory=dict)
     sampling: dict[str, SampledWith] = field(default_factory=dict)
     generations: list[Generation] = field(default_factory=list)
     policy_version: str | None = None
@@ -235,7 +237,7 @@ class Record:
 
 
 _PLAYER = ("name", "model")
-_OPTIONAL = ("refused", "sampling", "generations", "group_id", "policy_version")
+_OPTIONAL = ("refused", "grounded", "sampling", "generations", "group_id", "policy_version")
 _ODD = object()
 
 
@@ -274,6 +276,13 @@ def _ints(value: Any) -> list[int]:
     return [_int(item) for item in _list(value)]
 
 
+def _bools(value: Any) -> list[bool]:
+    found = _list(value)
+    if not all(isinstance(item, bool) for item in found):
+        raise TypeError(value)
+    return found
+
+
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise TypeError(value)
@@ -305,6 +314,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "reasked": _ints,
     "cut": _ints,
     "refused": lambda value: [Refused.from_json(item) for item in _list(value)],
+    "grounded": _by_role(_bools),
     "sampling": _by_role(SampledWith.from_json),
     "generations": lambda value: [Generation.from_json(item) for item in _list(value)],
     "policy_version": _str,

@@ -10,6 +10,7 @@ PLAYABLE = {
     "negotiation": ADVERSARIAL,
     "twenty_questions": "single_agent",
     "guess_my_city": "single_agent",
+    "household": "household",
 }
 # How the end of an adversarial game is paid (games/rewards.py).
 REWARD_RULES = ("win", "strict_win", "utility", "margin")
@@ -26,6 +27,8 @@ STRATEGY_NAMES = (
     "narrowing",
     "steady",
     "casual",
+    "expert",
+    "noisy_expert",
     "own",
 )
 # Strategies that play every turn by one of others.

@@ -120,6 +120,8 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
     info = entry.get("info")
     if info is not None and not isinstance(info, dict):
         yield "info is no JSON object and is left out"
+    if "grounded" in episode.record.extra:
+        yield "info.grounded is no list of true and false by role and tells nothing of commands"
     spoken = {utterance.role for utterance in episode.utterances}
     if silent := sorted(_keys(entry, "system_prompts") - spoken):
         yield f"a system prompt for {', '.join(silent)}, who says nothing there"

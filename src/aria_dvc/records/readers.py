@@ -147,6 +147,7 @@ class _Check:
         _complete(episode, entry, layout, reading, self.number)
         self.number += 1
         _check_texts(episode)
+        _check_grounded(episode)
         episode.rewards = credited_rewards(episode, layout, entry, reading)
         self.width = _width(episode) if self.width is None else self.width
         _check_vectors(episode, self.width)
@@ -231,6 +232,17 @@ def _check_texts(episode: Episode) -> None:
             raise BadEntry(
                 f"utterance {position} ({utterance.role}) has no text: "
                 "give a non-empty string or remove the entry"
+            )
+
+
+def _check_grounded(episode: Episode) -> None:
+    """What is recorded of a role's utterances is so of each of them."""
+    for role, carried_out in episode.record.grounded.items():
+        said = sum(utterance.role == role for utterance in episode.utterances)
+        if len(carried_out) != said:
+            raise BadEntry(
+                f"info.grounded has {len(carried_out)} values for {said} utterances of {role}: "
+                "give true or false for each"
             )
 
 

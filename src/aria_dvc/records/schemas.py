@@ -153,6 +153,12 @@ TURNS = Schema(
         Column("text", "text", "what is said"),
         Column("embedded", "text", "what its intention is found in: the text, or the parsed move"),
         Column("reward", "float64", "the role's final reward R; NaN if it has none", empty=True),
+        Column(
+            "grounded",
+            "float64",
+            "1 if the environment carried it out, 0 if not; NaN where no environment says so",
+            empty=True,
+        ),
     ),
 )
 EPISODES = Schema(
@@ -248,6 +254,11 @@ EVALUATION = Schema(
         Column("failure_role", "text", "who could not go on; empty if nobody"),
         Column("failure_kind", "text", "with what kind of failure; empty if none"),
         Column("turns", "int64", "own utterances"),
+        Column(
+            "executed",
+            "float64, or null",
+            "how many of them the environment carried out, where one does",
+        ),
         Column("refused", "int64", "own texts that were no legal move, re-asked ones included"),
         Column("completion_tokens", "int64", "tokens generated for the role"),
     ),

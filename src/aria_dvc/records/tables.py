@@ -56,6 +56,7 @@ def turns_table(
     rewards = [e.rewards.get(utterance.role) for e, _, utterance in said]
     acting = [acting_roles(e, players) for e in episodes]
     groups = [e.group_id for e in episodes]
+    grounded = [e.record.grounded for e in episodes]
     columns = {
         "game": [e.game for e, _, _ in said],
         "episode_id": [e.episode_id for e, _, _ in said],
@@ -68,8 +69,20 @@ def turns_table(
         "text": [utterance.text for _, _, utterance in said],
         "embedded": [utterance.embedded or utterance.text for _, _, utterance in said],
         "reward": np.array(rewards, np.float64),
+        "grounded": np.array(
+            [
+                _at(grounded[i].get(role, ()), number)
+                for i, role, number in zip(episode, roles, turn - 1, strict=True)
+            ],
+            np.float64,
+        ),
     }
     return pd.DataFrame(columns)
+
+
+def _at(values: Sequence[bool], place: int) -> float:
+    """1 or 0; NaN where there is no value."""
+    return float(values[place]) if place < len(values) else float("nan")
 
 
 def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:

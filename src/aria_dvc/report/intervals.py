@@ -89,6 +89,24 @@ def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> dict[str, An
     return {"clusters": count, "mean": total / n, "low": low, "high": high}
 
 
+def share_of_turns(counted: np.ndarray, turns: np.ndarray) -> dict[str, Any]:
+    """Share of all turns that count, with an interval that takes episodes as independent.
+
+    Args:
+        counted, turns: (n,) whole numbers, of each episode the turns that count and all of them.
+
+    Returns:
+        rate; low, high: of `clustered_interval` cut to 0..1; turns, episodes: their numbers.
+    """
+    values = np.concatenate([np.arange(n) < c for c, n in zip(counted, turns, strict=True)] or [[]])
+    found = clustered_interval(values.astype(int), np.repeat(np.arange(len(turns)), turns))
+    bounds = {
+        name: None if found[name] is None else min(1.0, max(0.0, found[name]))
+        for name in ("low", "high")
+    }
+    return {"rate": found["mean"], **bounds, "turns": len(values), "episodes": found["clusters"]}
+
+
 def mcnemar(gained: int, lost: int) -> float:
     """Exact two-sided p value of the numbers of pairs that only one or only the other won."""
     return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0

@@ -13,7 +13,7 @@ from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.variance import variances
 from aria_dvc.params import VANILLA
 from aria_dvc.records.episodes import Record
-from aria_dvc.report.intervals import paired_difference, rate
+from aria_dvc.report.intervals import paired_difference, rate, share_of_turns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,17 +65,21 @@ def evaluation_metrics(games: pd.DataFrame, adversarial: bool) -> dict[str, Any]
     """One game's evaluation: rates with 95 % intervals, failures, and gains over vanilla.
 
     Args:
-        games: one row an episode (see arena/evaluate.py), of all variants, and whether its
-            configuration can be won by its role (bool column `winnable`).
+        games: one row an episode (see arena/evaluate.py), of all variants, whether its
+            configuration can be won by its role (bool column `winnable`), and what kind of task
+            it is (column `kind`, null without kinds).
         adversarial: the rate is the win rate (own utility strictly above the opponent's), with
             the share of games without a deal beside it; otherwise the success rate.
 
     Returns:
         all: by variant over all roles; by_role: role -> by variant; minus_vanilla: variant ->
         paired difference on the same configurations and seeds, over all roles, clustered by
-        configuration; winnable: the rates and differences of the winnable games alone.
+        configuration; winnable: the rates and differences of the winnable games alone; by_kind,
+        where tasks have kinds: kind -> by variant.
     """
     roles = [(str(role), rows) for role, rows in games.groupby("role")]
+    kinds = [(str(kind), rows) for kind, rows in games.groupby("kind", sort=False)]
+    by_kind = {kind: _by_variant(rows, adversarial) for kind, rows in kinds}
     return {
         "all": _by_variant(games, adversarial),
         "by_role": {role: _by_variant(rows, adversarial) for role, rows in roles},
@@ -85,6 +89,7 @@ def evaluation_metrics(games: pd.DataFrame, adversarial: bool) -> dict[str, Any]
             "by_role": {role: _winnable_rates(rows) for role, rows in roles},
             "minus_vanilla": _gains(games[games["winnable"]]),
         },
+        **({"by_kind": by_kind} if by_kind else {}),
     }
 
 
@@ -133,6 +138,10 @@ def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
     }
     if adversarial:
         result["no_deal_rate"] = float(part["no_deal"].mean())
+    answered = part[part["executed"].notna()]
+    if len(answered):
+        counts = (answered[name].to_numpy(dtype=int) for name in ("executed", "turns"))
+        result["grounding"] = share_of_turns(*counts)
     return result
 
 
@@ -174,8 +183,12 @@ def pooled_curve(course: pd.DataFrame) -> pd.DataFrame:
 
 
 def brief_evaluation(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Win or success rate of every variant, and the interval of its gain over vanilla."""
+    """Win or success rate of every variant, how many of its commands were carried out where an
+    environment does that, and the interval of its gain over vanilla."""
     brief = {name: rounded(numbers["rate"]) for name, numbers in metrics["all"].items()}
+    for name, numbers in metrics["all"].items():
+        if "grounding" in numbers:
+            brief[f"{name}_grounding"] = rounded(numbers["grounding"]["rate"])
     for name, gain in metrics["minus_vanilla"].items():
         brief[f"{name}_gain_low"] = rounded(gain["low"])
         brief[f"{name}_gain_high"] = rounded(gain["high"])

@@ -1,0 +1,139 @@
+"""Household: find, clean, heat, cool and carry things in a room, in the manner of ALFWorld.
+
+Rooms and receptacles are in `household_rooms`, tasks are drawn in `household_tasks`, and
+`household_world` holds a room's state and carries commands out. The match adds the dialogue: its
+first line is the room and the task, and each command is answered by what came of it, without a
+player for the environment. A command that is unreadable or impossible is no illegal move: it is
+answered "Nothing happens.", costs a step, and is recorded as not `grounded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aria_dvc.errors import AriaError
+from aria_dvc.games.alternating import refuse_unknown_keys
+from aria_dvc.games.base import Config, Failure, Game, Match, Outcome
+from aria_dvc.games.household_rooms import SPLITS
+from aria_dvc.games.household_tasks import KINDS, draw
+from aria_dvc.games.household_world import NOTHING
+from aria_dvc.games.parsing import cut, utterance
+from aria_dvc.suggestions import did_you_mean
+
+AGENT, ENVIRONMENT = "agent", "environment"
+MAX_COMMAND_CHARS = 500
+MAX_STEPS = {"train": 40, "unseen": 40, "small": 8}
+STEPS_BOUND = 1_000
+# The tasks of the grids: the split, and numbers by kind. `unseen` has as many of each kind as
+# ALFWorld's unseen split.
+_UNSEEN = {"put": 24, "two": 17, "clean": 31, "heat": 23, "cool": 21, "look": 18}
+_GRIDS = {
+    "train": ("train", dict.fromkeys(KINDS, range(100))),
+    "unseen": ("unseen", {kind: range(count) for kind, count in _UNSEEN.items()}),
+    "small": ("small", dict.fromkeys(KINDS, range(20))),
+    "small_train": ("small", dict.fromkeys(KINDS, range(20, 120))),
+}
+
+
+class HouseholdMatch(Match):
+    """`config`: split, kind and number of the task, and max_steps."""
+
+    game = "household"
+    roles = (AGENT,)
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.world, self.task = draw(config["split"], config["kind"], config["number"])
+        self.lines = [(ENVIRONMENT, f"{self.world.around()} {self.task.sentence}")]
+        self.grounded = {AGENT: []}
+
+    @property
+    def steps(self) -> int:
+        """Commands given so far."""
+        return len(self.grounded[AGENT])
+
+    @property
+    def to_move(self) -> str | None:
+        return None if self.outcome else AGENT
+
+    def system_prompt(self, role: str) -> str:
+        return (
+            "Do a task in a room, by one command a turn: go to R, open R, close R, take X from R, "
+            "put X in/on R, clean X with R, heat X with R, cool X with R, use X, examine X, look "
+            f"or inventory. {self.config['max_steps']} commands."
+        )
+
+    def play(self, text: str) -> None:
+        if self.outcome:
+            raise ValueError("the match is over")
+        said = utterance(text, AGENT, MAX_COMMAND_CHARS)
+        told = self.world.command(said)
+        self.grounded[AGENT].append(told is not None)
+        self.lines += [(AGENT, said), (ENVIRONMENT, told or NOTHING)]
+        if self.task.is_done(self.world):
+            self._end("solved")
+        elif self.steps >= self.config["max_steps"]:
+            self._end("turn_limit")
+
+    def forfeit(self, kind: str, text: str = "") -> None:
+        if self.outcome:
+            raise ValueError("the match is over")
+        if kept := cut(text, MAX_COMMAND_CHARS):
+            self.lines.append((AGENT, kept))
+            self.grounded[AGENT].append(False)
+        self._end("failure", Failure(AGENT, kind))
+
+    def _end(self, reason: str, failure: Failure | None = None) -> None:
+        self.outcome = Outcome(
+            rewards={AGENT: 1.0 if reason == "solved" else 0.0},
+            reason=reason,
+            details={"steps": self.steps, "executed": sum(self.grounded[AGENT])},
+            failure=failure,
+        )
+
+
+class Household(Game):
+    name = "household"
+    category = "household"
+    roles = (AGENT,)
+    environment = None
+
+    def grids(self) -> Mapping[str, Sequence[Config]]:
+        """`train` (the default), `unseen`: 134 tasks in other rooms, with other pairs of object
+        and place; `small`: 120 tasks of two to four commands, `small_train`: 600 others."""
+        found = {
+            name: [
+                complete({"split": split, "kind": kind, "number": number})
+                for kind, numbers in tasks.items()
+                for number in numbers
+            ]
+            for name, (split, tasks) in _GRIDS.items()
+        }
+        return {"default": found["train"], **found}
+
+    def task_kind(self, config: Config) -> str | None:
+        return str(config["kind"])
+
+    def start(self, config: Config, reward: str = "win") -> HouseholdMatch:
+        return HouseholdMatch(complete(config))
+
+
+def complete(config: Config) -> Config:
+    """A configuration with the split's limit of steps filled in.
+
+    Raises:
+        AriaError: a key is missing or unknown, or a value is not one of this game's.
+    """
+    refuse_unknown_keys("household", config, ["split", "kind", "number", "max_steps"])
+    for key, known in (("split", SPLITS), ("kind", KINDS)):
+        if config.get(key) not in known:
+            hint = did_you_mean(str(config.get(key)), known)
+            raise AriaError(f"household: {key} is {config.get(key)!r}: use another{hint}")
+    limit = config.get("max_steps", MAX_STEPS[config["split"]])
+    for key, value, low in (("number", config.get("number"), 0), ("max_steps", limit, 1)):
+        if type(value) is not int or value < low or (key == "max_steps" and value > STEPS_BOUND):
+            raise AriaError(f"household: {key} is {value!r}: use a whole number from {low}")
+    return {**{key: config[key] for key in ("split", "kind", "number")}, "max_steps": limit}
+
+
+GAME = Household()
