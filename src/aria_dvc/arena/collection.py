@@ -309,11 +309,11 @@ class _Turn:
                 break
 
     async def _ask(self, attempt: int, hint: str) -> Reply:
-        episode_id = self.assignment.episode_id
+        reads_chat = getattr(self._player, "reads_chat", True)
         request = Request(
-            episode_id=episode_id,
+            episode_id=self.assignment.episode_id,
             role=self.role,
-            messages=with_hint(self.match.messages(self.role), hint),
+            messages=with_hint(self.match.messages(self.role), hint) if reads_chat else [],
             match=self.match,
             seed=derived_seed(self.assignment.seed, self.role, self.turn, attempt),
             episode_seed=self._character,

@@ -289,17 +289,7 @@ EVALUATION = Schema(
         Column("completion_tokens", "int64", "tokens generated for the role"),
     ),
 )
-SCHEMAS = (
-    LOG_VECTORS,
-    TRUTH,
-    TURNS,
-    EPISODES,
-    EMBEDDINGS,
-    LABELS,
-    TREE,
-    REWARDS,
-    EVALUATION,
-)
+SCHEMAS = (LOG_VECTORS, TRUTH, TURNS, EPISODES, EMBEDDINGS, LABELS, TREE, REWARDS, EVALUATION)
 
 
 def write_table(path: str | Path, table: pd.DataFrame | pa.Table, schema: Schema) -> None:

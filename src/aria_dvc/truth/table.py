@@ -177,8 +177,8 @@ class _Play:
         NOTHING where somebody without a reward broke it off. A turn without a word is one too.
         """
         episode, role = self.found[name], turn.role
-        failure = episode.record.failure
-        if failure is not None and failure.role not in episode.rewards:
+        failure = episode.info["failure"]
+        if failure is not None and failure["role"] not in episode.rewards:
             return NOTHING
         own = before + sum(utterance.role == role for utterance in episode.utterances)
         return episode.rewards[role], max(own, turn.turn)
