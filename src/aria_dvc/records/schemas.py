@@ -231,7 +231,7 @@ _VALUES = (
     ("q", "mean return of the continuations of the action"),
     ("v", "mean return over actions drawn anew from the same player at the same history"),
     ("advantage", "q - v"),
-    ("se_q", f"{_ERROR} of q; 0 where all continuations agree, as after an end"),
+    ("se_q", f"{_ERROR} of q; 0 where all games that were played on agree, as after an end"),
     ("se_v", f"{_ERROR} of v, the choice of the actions drawn included"),
     ("se_advantage", f"{_ERROR} of the advantage"),
     ("first", "the advantage by one half of the continuations and draws alone"),
