@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from tests.settings import pace, play_settings
+
 from aria_dvc.arena.assignments import Assignment
 from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.games.registry import get_game
@@ -17,7 +19,6 @@ from aria_dvc.records.episodes import Episode
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import TruthParams
 from aria_dvc.truth.table import Question
-from tests.settings import pace, play_settings
 
 GAMMA = 0.9
 CONFIG = {"money": 100, "delta_a": 0.9, "delta_b": 0.8, "rounds": 4}

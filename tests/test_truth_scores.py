@@ -210,7 +210,7 @@ def test_plain_advantages_are_judged_apart():
 
 def test_a_credit_of_other_turns_is_refused():
     truth, credit = frames(lambda true, rng: true, turns=10)
-    with pytest.raises(AriaError, match="1 of 10 turns .* no credit reward, such as position 3"):
+    with pytest.raises(AriaError, match=r"1 of 10 turns .* no credit reward, such as position 3"):
         credit_scores(truth, credit[1:])
     with pytest.raises(AriaError, match="has a turn twice"):
         credit_scores(truth, pd.concat([credit, credit[:1]]))

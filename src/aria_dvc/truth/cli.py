@@ -71,7 +71,9 @@ def run_truth(args: argparse.Namespace) -> None:
     if args.seed is not None:
         params = params.model_copy(update={"seed": args.seed})
     players = args.players or params.prepare.players
-    asked = Question(_settings(args, params), _gamma(args, params), players, args.model, args.adapter)
+    asked = Question(
+        _settings(args, params), _gamma(args, params), players, args.model, args.adapter
+    )
     write_table(args.out, truth_table(params, read_log(args.log), asked), TRUTH)
 
 

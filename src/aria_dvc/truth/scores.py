@@ -86,9 +86,7 @@ def _joined(truth: pd.DataFrame, credit: pd.DataFrame, column: str) -> pd.DataFr
     return table
 
 
-def _of_role(
-    rows: pd.DataFrame, prefix: str, replicates: int, seed: int
-) -> dict[str, Any]:
+def _of_role(rows: pd.DataFrame, prefix: str, replicates: int, seed: int) -> dict[str, Any]:
     names = {"advantage": "advantage", "se": "se_advantage", "first": "first", "second": "second"}
     sample: Sample = {name: rows[prefix + of].to_numpy(float) for name, of in names.items()}
     sample["credit"] = rows["credit"].to_numpy(float)

@@ -61,6 +61,7 @@ def truth_table(params: Params, episodes: Sequence[Episode], asked: Question) ->
     """
     settings, seed = asked.settings, derived_seed(params.seed, PURPOSE)
     turns = drawn_turns(episodes, asked.players, settings.turns, seed)
+    _warn_of_models(episodes, asked)
     play = _Play(params, episodes, asked)
     ends = [play.end(turn) for turn in turns]
     play.go_on(_first_branches(turns, ends, settings))
@@ -182,6 +183,19 @@ class _Play:
             return NOTHING
         own = before + sum(utterance.role == role for utterance in episode.utterances)
         return episode.rewards[role], max(own, turn.turn)
+
+
+def _warn_of_models(episodes: Sequence[Episode], asked: Question) -> None:
+    """Say where another model goes on than has played, as far as names tell."""
+    worn = f"{asked.model}+{asked.adapter}" if asked.adapter else asked.model
+    own = {"policy": worn, "base": asked.model}
+    players = [player for episode in episodes for player in episode.record.players.values()]
+    for name, model in sorted({(p.name, p.model) for p in players if p.name and p.model}):
+        if name in own and model != own[name]:
+            logger.warning(
+                "truth: %s was %s in the log and goes on as %s: see that it is the same model",
+                *(name, model, own[name]),
+            )
 
 
 def _one(rules: set[str]) -> str:
