@@ -243,18 +243,18 @@ def test_nobody_of_the_kinds_is_one_clear_error():
 
 
 @pytest.mark.parametrize(
-    ("name", "pools"),
+    ("name", "pools", "games"),
     [
-        ("bargaining", {"alice": "scripted:varied", "bob": "scripted:conceding"}),
-        ("negotiation", {"alice": "scripted:mixed", "bob": "scripted:varied"}),
-        ("twenty_questions", {"agent": "scripted:casual", "oracle": "embedded"}),
-        ("guess_my_city", {"agent": "scripted:casual", "oracle": "embedded"}),
+        ("bargaining", {"alice": "scripted:varied", "bob": "scripted:conceding"}, 2),
+        ("negotiation", {"alice": "scripted:mixed", "bob": "scripted:varied"}, 2),
+        ("twenty_questions", {"agent": "scripted:casual", "oracle": "embedded"}, 1),
+        ("guess_my_city", {"agent": "scripted:casual", "oracle": "embedded"}, 1),
     ],
 )
-def test_every_game_is_played_on_from_every_turn(name, pools, tmp_path, monkeypatch):
+def test_every_game_is_played_on_from_every_turn(name, pools, games, tmp_path, monkeypatch):
     monkeypatch.setenv("ARIA_CACHE", str(tmp_path))
     log = Session(
-        get_game(name), pools, PARAMS.collect, 2, "default", model=__file__, purpose="log"
+        get_game(name), pools, PARAMS.collect, games, "default", model=__file__, purpose="log"
     ).play(PARAMS)
     settings = TruthParams(turns=99, continuations=2, draws=2, draw_continuations=2)
     table = truth_table(PARAMS, log, Question(settings, 0.95, ["scripted"], __file__))

@@ -51,7 +51,7 @@ def test_the_truth_itself_reaches_all_that_can_be_reached():
     assert value(found, "pearson") == pytest.approx(np.sqrt(rel), abs=0.02)
     for name in ("pearson_share", "spearman_share", "sign_share", "explained_share"):
         assert value(found, name) == pytest.approx(1, abs=0.03), name
-    assert value(found, "rmse") == pytest.approx(NOISE * np.sqrt(rel), abs=0.02)
+    assert value(found, "rmse") == pytest.approx(NOISE, abs=0.02)
     assert value(found, "rmse_true") == pytest.approx(0, abs=0.12)
 
 
@@ -163,15 +163,15 @@ def test_intervals_hold_for_related_turns():
 def test_intervals_of_shares_hold():
     """95 % intervals of the share hold the true one, the noise of the reliability included."""
     true_share, covered = 1 / np.sqrt(2), 0
-    for seed in range(40):
+    for seed in range(24):
         found = scores_of(
             lambda true, rng: true + rng.normal(size=len(true)),
             turns=300,
             seed=seed,
-            replicates=150,
+            replicates=100,
         )["pearson_share"]
         covered += found["low"] < true_share < found["high"]
-    assert covered >= 34
+    assert covered >= 20
 
 
 def test_every_role_has_its_own_scores_and_the_seed_decides():

@@ -118,6 +118,7 @@ class _Play:
     found: dict[str, Episode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.players = played_by(self.episodes)
         self.game = get_game(self.episodes[0].game)
         self.reward = _one({episode.record.reward_rule or "win" for episode in self.episodes})
         said = [[[u.role, u.text] for u in e.utterances] for e in self.episodes]
@@ -131,7 +132,7 @@ class _Play:
             return
         series = Branching(
             self.game,
-            played_by(self.episodes),
+            self.players,
             sampled_as(self.episodes, self.params.collect),
             wanted,
             self.log,
