@@ -23,7 +23,7 @@ from aria_dvc.truth.table import Question
 GAMMA = 0.9
 CONFIG = {"money": 100, "delta_a": 0.9, "delta_b": 0.8, "rounds": 4}
 KEPT = {80: 0.2, 60: 0.5, 40: 0.3}  # what a proposer keeps, and how often
-TAKEN = {20: 0.4, 40: 0.6, 60: 0.8}  # how often such a share is accepted
+TAKEN = {20: 0.3, 40: 0.45, 60: 0.6}  # how often such a share is accepted
 DISCOUNTS = {"alice": 0.9, "bob": 0.8}
 NAME = "scripted:fair"  # what the dicing player is recorded as
 

@@ -82,10 +82,10 @@ def errors(table: pd.DataFrame, log: list[Episode], exact) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize(("turns", "each"), [(110, 1), (60, 3)])
+@pytest.mark.parametrize(("turns", "each"), [(80, 1), (50, 3)])
 def test_bargaining_agrees_with_its_exact_solution(play, turns, each):
     log = bargaining_log()
-    table = play(log, question(turns, 32, 32, each), dicers())
+    table = play(log, question(turns, 48, 48, each), dicers())
     assert len(table) == turns
     assert set(table["role"]) == {"alice", "bob"}
     assert set(table["turn"]) == {1, 2, 3}
@@ -113,7 +113,7 @@ def assert_calibrated(off: pd.DataFrame, table: pd.DataFrame) -> None:
 def test_eight_targets_agree_with_their_exact_solution(play):
     log = log_of("twenty_questions", GUESSING, guessers(), 60)
     players = {NAME: Dicer(guesses), "embedded": embedded_oracle()}
-    table = play(log, question(120, 32, 32), players)
+    table = play(log, question(100, 48, 48), players)
     assert set(table["turn"]) == {1, 2, 3, 4}
     assert_calibrated(errors(table, log, exact_guessing), table)
     won = table["action"] == guess("Piano")
