@@ -7,8 +7,9 @@ A would be K / (K + 1) of what it is, and its error would be correlated with tha
 recorded game a part in Q, on whose outcome a credit is fitted. So A is unbiased given the history
 and the action, whatever made the turn be chosen.
 
-A standard error of 0 says that all games that were played on ended alike: certain after a move that
-ends the game or where nothing can be won any more, likely where many were played.
+Squared standard errors are unbiased, but where few continuations meet a rare end a single one may
+be far too small. 0 says that all games that were played on ended alike: certain after a move that ends
+the game or where nothing can be won any more, likely where many were played.
 """
 
 from __future__ import annotations
