@@ -34,7 +34,7 @@ from tests.tiny_models import tiny_model, tiny_tokenizer
 from aria_dvc.arena.assignments import Assignment
 from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.replay import replayed
-from aria_dvc.arena.sessions import Series, Session
+from aria_dvc.arena.sessions import Games, Session
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import load_params
@@ -55,7 +55,7 @@ def play(monkeypatch, tmp_path):
 
     def measure(episodes, asked, players, cache="cache", **pace):
         monkeypatch.setenv("ARIA_CACHE", str(tmp_path / cache))
-        monkeypatch.setattr(Series, "_players", lambda self, params, named: players)
+        monkeypatch.setattr(Games, "_players", lambda self, params, named: players)
         params = PARAMS.model_copy(update={"pace": PARAMS.pace.model_copy(update=pace)})
         return truth_table(params, episodes, asked)
 
@@ -184,12 +184,12 @@ import sys, time
 from pathlib import Path
 import tests.test_truth as tests
 from tests.known_games import NAME, Dicer, bargains, question
-from aria_dvc.arena.sessions import Series
+from aria_dvc.arena.sessions import Games
 from aria_dvc.truth.table import truth_table
 def say(request, rng):
     time.sleep(0.002)
     return bargains(request, rng)
-Series._players = lambda self, params, named: {NAME: Dicer(say)}
+Games._players = lambda self, params, named: {NAME: Dicer(say)}
 truth_table(tests.PARAMS, tests.bargaining_log(20), question(20, 8, 8, 2))
 """
 
@@ -281,7 +281,7 @@ def test_the_opponent_stays_who_it_was(tmp_path, monkeypatch):
 
     log = bargaining_log(3)
     player = Watched(lambda request: "I accept." if request.match.offers else "I keep 60.")
-    monkeypatch.setattr(Series, "_players", lambda self, params, named: {NAME: player})
+    monkeypatch.setattr(Games, "_players", lambda self, params, named: {NAME: player})
     truth_table(PARAMS, log, question(9, 2, 2))
     assert seen == {episode.episode_id: {episode.record.seed} for episode in log}
 

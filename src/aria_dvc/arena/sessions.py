@@ -91,9 +91,7 @@ class Games(ABC):
         wanted = self._wanted(params)
         named = {spec for assignment in wanted for spec in assignment.players.values()}
         players = self._players(params, sorted(named))
-        return Series(
-            self.game, wanted, players, self.settings, self.reward, journal, self.trim
-        )
+        return Series(self.game, wanted, players, self.settings, self.reward, journal, self.trim)
 
     def _seed(self, params: Params) -> int:
         return derived_seed(params.seed, self.purpose)

@@ -33,9 +33,7 @@ MOST = 4
 LOOK_S = 1.0  # how often a process looks whether the one that started it is still there
 
 
-def play_side_by_side(
-    params: Params, sessions: Sequence[Games], title: str
-) -> list[list[Episode]]:
+def play_side_by_side(params: Params, sessions: Sequence[Games], title: str) -> list[list[Episode]]:
     """The episodes of every session, in order. Every process plays a share of each.
 
     Raises:

@@ -8,8 +8,8 @@ recorded game a part in Q, on whose outcome a credit is fitted. So A is unbiased
 and the action, whatever made the turn be chosen.
 
 Squared standard errors are unbiased, but where few continuations meet a rare end a single one may
-be far too small. 0 says that all games that were played on ended alike: certain after a move that ends
-the game or where nothing can be won any more, likely where many were played.
+be far too small. 0 says that all games that were played on ended alike: certain after a move that
+ends the game or where nothing can be won any more, likely where many were played.
 """
 
 from __future__ import annotations
