@@ -313,7 +313,7 @@ def test_the_policy_plays_on_in_one_process_or_two(model, tmp_path, monkeypatch)
         tables.append(truth_table(params, log, asked))
     assert tables[0].equals(tables[1])
     assert len(tables[0]) == 4
-    assert len(list((tmp_path / "2").rglob("episodes.jsonl"))) == 4  # the log; two shares, twice
+    assert len(list((tmp_path / "2").rglob("episodes.jsonl"))) == 3  # of the log, of two shares
 
 
 def test_a_forfeit_ends_the_game_there(play):
