@@ -41,8 +41,9 @@ from aria_dvc.params import load_params
 from aria_dvc.players.scripted import embedded_oracle, scripted_player
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.schemas import TRUTH, read_table, write_table
+from aria_dvc.records.tables import empty_table
 from aria_dvc.settings import TruthParams
-from aria_dvc.truth.table import Question, empty_table, truth_table
+from aria_dvc.truth.table import Question, truth_table
 from aria_dvc.truth.turns import drawn_turns
 
 PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
@@ -409,5 +410,5 @@ def test_a_player_keeps_the_sampling_of_its_log():
 
 
 def test_the_table_of_no_turns_is_of_the_schema(tmp_path):
-    write_table(tmp_path / "t.parquet", empty_table(), TRUTH)
+    write_table(tmp_path / "t.parquet", empty_table(TRUTH), TRUTH)
     assert read_table(tmp_path / "t.parquet", TRUTH).empty

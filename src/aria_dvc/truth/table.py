@@ -74,14 +74,6 @@ def truth_table(params: Params, episodes: Sequence[Episode], asked: Question) ->
     return _whole(table.assign(**dict(zip(COUNTS, counts, strict=True))))
 
 
-def empty_table() -> pd.DataFrame:
-    """The table of no turns."""
-    own, drawn = np.zeros((0, 2, 2)), np.zeros((0, 2, 1, 2))
-    counts = dict.fromkeys(COUNTS, np.zeros(0, np.int32))
-    frame = _frame([], own, drawn, 1.0).assign(**counts)
-    return frame.astype(dict.fromkeys(("episode_id", "group_id", "role", "action"), "str"))
-
-
 def _draws(settings: TruthParams) -> range:
     return range(1, settings.draws + 1)
 
