@@ -34,7 +34,7 @@ def sessions(params: Params, model: str, games: int) -> list[Session]:
             params.collect,
             games,
             params.logs[name].grid,
-            model,
+            model=model,
             reward=params.reward_rule(name),
             trained=params.prepare.players,
         )

@@ -39,13 +39,13 @@ LAYERS = (
     {"games", "servers", "models"},
     {"players", "intentions"},
     {"arena", "credit"},
-    {"learning", "report"},
+    {"truth", "learning", "report"},
     {"pipeline", "api"},
     {""},  # aria_dvc/__init__.py, the public functions
     {"__main__"},
 )
 # Playing and learning meet in the pipeline alone: neither side knows of the other.
-PLAYING = {"oracles", "games", "players", "arena"}
+PLAYING = {"oracles", "games", "players", "arena", "truth"}
 LEARNING = {"intentions", "credit", "learning", "report"}
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 

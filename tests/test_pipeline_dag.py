@@ -36,7 +36,7 @@ def of_variants(*stages: str, variants: tuple[str, ...] = VARIANTS) -> set[str]:
 
 
 EVERYTHING = (
-    instances(*PER_LOG)
+    instances(*PER_LOG, "truth")
     | of_variants("policy", "evaluate")
     | {f"reward_model@{category}" for category in CATEGORIES}
     | {"code", "base_model", "report"}
@@ -212,7 +212,7 @@ def test_one_changed_log_reruns_that_log_and_what_learns_from_its_category(works
     guessing_log(log, 13, seed=7)
     ran, _ = workspace.repro()
     assert ran >= instances("collect", "prepare", "embed", logs=("guess_my_city",))
-    assert not ran & instances(*PER_LOG, logs=("twenty_questions",))
+    assert not ran & instances(*PER_LOG, "truth", logs=("twenty_questions",))
     assert "report" in ran
     log.unlink()
     guessing_log(log, 12, seed=1)

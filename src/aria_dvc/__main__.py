@@ -13,6 +13,7 @@ from aria_dvc.credit.cli import add_credit_parser
 from aria_dvc.failures import one_line
 from aria_dvc.progress import warnings_to_stderr
 from aria_dvc.records.cli import add_read_parser
+from aria_dvc.truth.cli import add_truth_parser
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
@@ -42,6 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_credit_parser(commands)
     add_read_parser(commands)
+    add_truth_parser(commands)
     add_cache_parser(commands)
     _add_scorer(commands)
     _add_completion(commands)

@@ -41,6 +41,7 @@ from aria_dvc.settings import (
     ReportParams,
     RewardModelParams,
     SelectKParams,
+    TruthParams,
 )
 from aria_dvc.suggestions import did_you_mean
 from aria_dvc.yaml_file import read_yaml, taken_for_numbers
@@ -81,6 +82,7 @@ class Params(Block):
     pace: Pace
     base_model: BaseModelParams
     collect: CollectParams
+    truth: TruthParams
     prepare: PrepareParams
     embed: EmbedParams
     cluster: ClusterParams

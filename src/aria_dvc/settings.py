@@ -257,6 +257,29 @@ class CollectParams(PlaySettings):
     )
 
 
+class TruthParams(Block):
+    """How true values of actions are measured (see truth/): halves share nothing, so even."""
+
+    turns: int = Field(
+        ge=0,
+        description="turns of each log whose true value is measured by playing on from there; 0 = "
+        "none, since few say nothing and each costs continuations + draws * draw_continuations "
+        "ends of games",
+    )
+    continuations: int = Field(
+        ge=2, multiple_of=2, description="games that go on with the action that was taken; even"
+    )
+    draws: int = Field(
+        ge=2,
+        multiple_of=2,
+        description="actions drawn anew at the same turn, whose mean is the state's value; even",
+    )
+    draw_continuations: int = Field(
+        ge=1,
+        description="games that go on with each of those; at equal cost more draws tell more",
+    )
+
+
 class PrepareParams(Block):
     max_chars: int = Field(
         ge=1,

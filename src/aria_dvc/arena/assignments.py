@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from aria_dvc.chat import Line
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game
 from aria_dvc.games.registry import grid_of
@@ -66,6 +67,8 @@ class Assignment:
 
     group_id: equal for episodes that share a configuration and stand together.
     players: the name of each role's player; a role that is not in it has a player of its own.
+    lines: what was said before it begins, which is replayed; nobody is asked for it.
+    character: in place of `seed` where a player draws what stays the same all through a game.
     """
 
     episode_id: str
@@ -73,6 +76,8 @@ class Assignment:
     seed: int
     group_id: str
     players: Mapping[str, str] = field(default_factory=dict)
+    lines: tuple[Line, ...] = ()
+    character: int | None = None
 
 
 def assign(

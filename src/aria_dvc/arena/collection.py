@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from aria_dvc.arena.assignments import Assignment, check_players
 from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.replay import Beginnings
 from aria_dvc.arena.stats import Stats
 from aria_dvc.chat import Line, Message
 from aria_dvc.errors import AriaError
@@ -66,6 +67,7 @@ class Series:
             assignments give; they may be the same.
         reward: the game's reward rule.
         journal: finished episodes are taken from it, new ones are added to it.
+        trim: gives what of a finished episode is journalled and returned; None: all of it.
     """
 
     game: Game
@@ -74,6 +76,7 @@ class Series:
     settings: PlaySettings
     reward: str = "win"
     journal: Journal | None = None
+    trim: Callable[[Assignment, Episode], Episode] | None = None
 
 
 def collect_episodes(
@@ -155,6 +158,9 @@ class _Collection:
     finished: dict[str, Episode]
     stats: Stats
 
+    def __post_init__(self) -> None:
+        self.beginnings = Beginnings(self.series.game, self.series.reward)
+
     @property
     def missing(self) -> list[Assignment]:
         return [one for one in self.series.assignments if one.episode_id not in self.finished]
@@ -195,6 +201,8 @@ def _first(errors: BaseExceptionGroup, found: Sequence[_Collection], stats: Stat
 async def _work(queue: Iterator[tuple[_Collection, Assignment]]) -> None:
     for collection, assignment in queue:
         episode = await play_episode(collection, assignment)
+        if collection.series.trim:
+            episode = collection.series.trim(assignment, episode)
         if collection.series.journal:
             collection.series.journal.append(episode)
         collection.finished[assignment.episode_id] = episode
@@ -214,9 +222,9 @@ async def _watch(pace: Pace, stats: Stats) -> None:
 
 
 async def play_episode(collection: _Collection, assignment: Assignment) -> Episode:
-    """One game from its first turn to its outcome."""
+    """One game from its first turn that is not replayed to its outcome."""
     series = collection.series
-    match = series.game.start(assignment.config, series.reward)
+    match = collection.beginnings.match(assignment)
     prompts = {role: match.system_prompt(role) for role in series.game.roles}
     cast = collection.cast(assignment)
     usages = {role: _Usage() for role in cast}
@@ -301,14 +309,14 @@ class _Turn:
                 break
 
     async def _ask(self, attempt: int, hint: str) -> Reply:
-        episode_id = self.assignment.episode_id
+        reads_chat = getattr(self._player, "reads_chat", True)
         request = Request(
-            episode_id=episode_id,
+            episode_id=self.assignment.episode_id,
             role=self.role,
-            messages=with_hint(self.match.messages(self.role), hint),
+            messages=with_hint(self.match.messages(self.role), hint) if reads_chat else [],
             match=self.match,
             seed=derived_seed(self.assignment.seed, self.role, self.turn, attempt),
-            episode_seed=self.assignment.seed,
+            episode_seed=self._character,
         )
         reply = await self._player.reply(request)
         self.usage.add(reply)
@@ -318,6 +326,11 @@ class _Turn:
     @property
     def _player(self) -> Player:
         return self.collection.cast(self.assignment)[self.role]
+
+    @property
+    def _character(self) -> int:
+        own = self.assignment.character
+        return self.assignment.seed if own is None else own
 
 
 def _silence(match: Match) -> list[Line]:

@@ -88,9 +88,9 @@ def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[
                     params.evaluate,
                     wanted.episodes,
                     wanted.grid,
-                    str(policy) if whole else BASE_MODEL,
-                    None if whole else policy,
-                    params.reward_rule(name),
+                    model=str(policy) if whole else BASE_MODEL,
+                    adapter=None if whole else policy,
+                    reward=params.reward_rule(name),
                     purpose="evaluate",
                 ),
             )

@@ -22,15 +22,19 @@ class Journal:
 
     The folder's name is a hash of everything that the episodes depend on, so a journal is found
     again only by a run that would play the same episodes. What is damaged counts as not played.
+
+    synced: see `CheckedLines`; without it many short episodes do not wait for the disk.
     """
 
-    def __init__(self, inputs: Mapping[str, Any], folder: Path | None = None) -> None:
+    def __init__(
+        self, inputs: Mapping[str, Any], folder: Path | None = None, synced: bool = True
+    ) -> None:
         text = orjson.dumps([LAYOUT, inputs], option=orjson.OPT_SORT_KEYS)
         root = cache_folder() / "collect" if folder is None else folder
         self.folder = root / hashlib.sha256(text).hexdigest()[:24]
         self.path = self.folder / "episodes.jsonl"
         self.inputs = dict(inputs)
-        self._lines, self._lock = CheckedLines(self.path), FolderLock(self.folder)
+        self._lines, self._lock = CheckedLines(self.path, synced), FolderLock(self.folder)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -52,7 +56,7 @@ class Journal:
         return {episode.episode_id: episode for episode in episodes}
 
     def append(self, episode: Episode) -> None:
-        """Add one finished episode; it is on disk when this returns."""
+        """Add one finished episode; if `synced`, it is on disk when this returns."""
         self._lines.add(_entry(episode))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from aria_dvc.arena.assignments import Assignment, Lineups, assign
 from aria_dvc.arena.collection import Series, collect_series, from_journal
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Session:
-    """A series of games, their players drawn from the same pools.
+class Games(ABC):
+    """Games of one kind between players of params.yaml: which games, a subclass says.
 
     Args:
         players: player spec or weighted specs per role (see player_specs.py).
@@ -39,26 +40,29 @@ class Session:
         model: the folder of the model behind `policy` and `base`.
         adapter: LoRA folder of the player `policy`, if any.
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
-        repeats: so many episodes one after the other share a configuration.
-        trained: kinds of player one of whom has a role in every episode (see assignments.py).
         served_by: names of the endpoints that play `policy`; none: it is played in process.
-        share: (which, of how many) shares of the groups are played; (0, 1) is all.
+        share: (which, of how many) shares of the games are played; (0, 1) is all.
     """
 
     game: Game
     players: Mapping[str, Pool]
     settings: PlaySettings
-    episodes: int
-    grid: str
+    _: KW_ONLY
     model: str = BASE_MODEL
     adapter: Path | None = None
     reward: str = "win"
     record_logprobs: bool = False
     purpose: str = "collect"
-    repeats: int = 1
-    trained: Collection[str] = ()
     served_by: tuple[str, ...] = ()
     share: tuple[int, int] = (0, 1)
+
+    @abstractmethod
+    def _wanted(self, params: Params) -> list[Assignment]:
+        """The games of this share."""
+
+    def trim(self, assignment: Assignment, episode: Episode) -> Episode:
+        """What of a finished game is journalled and returned."""
+        return episode
 
     @property
     def plays_in_process(self) -> bool:
@@ -66,7 +70,7 @@ class Session:
         own = {"base"} if self.served_by else {"base", "policy"}
         return not own.isdisjoint(specs_of(self.players))
 
-    def dealt(self, parts: int) -> list[Session]:
+    def dealt(self, parts: int) -> list[Self]:
         """The same games in so many parts, whole groups each."""
         return [replace(self, share=(part, parts)) for part in range(parts)]
 
@@ -87,18 +91,10 @@ class Session:
         wanted = self._wanted(params)
         named = {spec for assignment in wanted for spec in assignment.players.values()}
         players = self._players(params, sorted(named))
-        return Series(self.game, wanted, players, self.settings, self.reward, journal)
+        return Series(self.game, wanted, players, self.settings, self.reward, journal, self.trim)
 
     def _seed(self, params: Params) -> int:
         return derived_seed(params.seed, self.purpose)
-
-    def _wanted(self, params: Params) -> list[Assignment]:
-        lineups = Lineups(self.game, self.players, self.trained)
-        found = assign(
-            self.game, self.episodes, self._seed(params), self.grid, self.repeats, lineups
-        )
-        which, parts = self.share
-        return [one for at, one in enumerate(found) if at // self.repeats % parts == which]
 
     def journal(self, params: Params) -> Journal:
         """Where its games are kept, by everything that they depend on."""
@@ -125,12 +121,9 @@ class Session:
             "game": self.game.name,
             "seed": self._seed(params),
             "share": self.share,
-            "grid": self.grid,
             "reward": self.reward,
             "record_logprobs": self.record_logprobs,
             "players": pools,
-            "repeats": self.repeats,
-            "trained": sorted(self.trained),
             "served_by": self.served_by,
             "settings": self.settings.model_dump(),
             "bfloat16": self.plays_in_process and uses_bfloat16(params.pace.precision),
@@ -139,14 +132,43 @@ class Session:
                 for name, endpoint in params.endpoints.items()
                 if name in used
             },
-            "model": fingerprint(self.model),
+            "model": fingerprint(self.model) if self.plays_in_process else None,
             "adapter": fingerprint(self.adapter) if self.adapter else None,
-            "code": code_hash(__name__),
+            "code": code_hash(type(self).__module__),
         }
 
 
+@dataclass(frozen=True)
+class Session(Games):
+    """Whole games, their players drawn from the same pools.
+
+    Args:
+        episodes: how many, over the configurations of `grid`.
+        repeats: so many episodes one after the other share a configuration.
+        trained: kinds of player one of whom has a role in every episode (see assignments.py).
+    """
+
+    episodes: int
+    grid: str
+    _: KW_ONLY
+    repeats: int = 1
+    trained: Collection[str] = ()
+
+    def _wanted(self, params: Params) -> list[Assignment]:
+        lineups = Lineups(self.game, self.players, self.trained)
+        found = assign(
+            self.game, self.episodes, self._seed(params), self.grid, self.repeats, lineups
+        )
+        which, parts = self.share
+        return [one for at, one in enumerate(found) if at // self.repeats % parts == which]
+
+    def _inputs(self, params: Params) -> dict[str, Any]:
+        own = {"grid": self.grid, "repeats": self.repeats, "trained": sorted(self.trained)}
+        return {**super()._inputs(params), **own}
+
+
 def play_together(
-    params: Params, sessions: Sequence[Session], title: str = ""
+    params: Params, sessions: Sequence[Games], title: str = ""
 ) -> list[list[Episode]]:
     """Play what the journals do not hold yet, all games by turns, with one engine per model.
 
@@ -174,7 +196,7 @@ def collect_session(params: Params, log: str) -> Session:
         params.collect,
         source.episodes,
         source.grid,
-        source.source,
+        model=source.source,
         reward=params.reward_rule(log),
         record_logprobs=params.collect.record_logprobs,
         repeats=source.repeats,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from aria_dvc.arena.sessions import Session, play_together
+from aria_dvc.arena.sessions import Games, play_together
 from aria_dvc.cache.folder import VARIABLE as CACHE_VARIABLE
 from aria_dvc.cache.folder import cache_folder
 from aria_dvc.cores import default_threads
@@ -33,9 +33,7 @@ MOST = 4
 LOOK_S = 1.0  # how often a process looks whether the one that started it is still there
 
 
-def play_side_by_side(
-    params: Params, sessions: Sequence[Session], title: str
-) -> list[list[Episode]]:
+def play_side_by_side(params: Params, sessions: Sequence[Games], title: str) -> list[list[Episode]]:
     """The episodes of every session, in order. Every process plays a share of each.
 
     Raises:
@@ -52,7 +50,7 @@ def play_side_by_side(
     return [_merged(parts) for parts in zip(*played, strict=True)]
 
 
-def processes(params: Params, sessions: Sequence[Session]) -> int:
+def processes(params: Params, sessions: Sequence[Games]) -> int:
     """How many processes play; 1 where no model plays in process, and by default on a GPU."""
     if not any(session.plays_in_process for session in sessions):
         return 1
@@ -68,7 +66,7 @@ def _merged(parts: Sequence[Sequence[Episode]]) -> list[Episode]:
     return sorted((one for part in parts for one in part), key=lambda one: one.episode_id)
 
 
-def _play_apart(params: Params, shares: Sequence[Sequence[Session]], title: str) -> None:
+def _play_apart(params: Params, shares: Sequence[Sequence[Games]], title: str) -> None:
     """Fill the journals, each share in a process of its own, which share the cache's memory and
     the cores."""
     workers = len(shares)
@@ -89,7 +87,7 @@ def _play_apart(params: Params, shares: Sequence[Sequence[Session]], title: str)
 
 
 def _play(
-    params: Params, share: Sequence[Session], title: str, parent: int, cache_of_parent: str
+    params: Params, share: Sequence[Games], title: str, parent: int, cache_of_parent: str
 ) -> None:
     _watch(parent)
     os.environ[CACHE_VARIABLE] = cache_of_parent  # a process is used again as it was

@@ -1,4 +1,4 @@
-"""An append-only file of JSON lines, each with a checksum and on the disk once it is added.
+"""An append-only file of JSON lines, each with a checksum and written once it is added.
 
 A line is `{"sum":"<16 hexadecimal digits>","entry":<JSON>}`; the sum is that of the entry's bytes.
 """
@@ -24,9 +24,14 @@ _START = len(_HEAD) + _DIGITS
 
 @dataclass(frozen=True)
 class CheckedLines:
-    """The file at `path`. Only one process at a time may add to it or mend it."""
+    """The file at `path`. Only one process at a time may add to it or mend it.
+
+    synced: a line is on the disk once it is added; otherwise only the end of the machine, not that
+        of the process, may cost the last ones.
+    """
 
     path: Path
+    synced: bool = True
 
     @property
     def damaged(self) -> Path:
@@ -64,13 +69,14 @@ class CheckedLines:
                 aside.write_bytes(whole)
 
     def add(self, entry: Any) -> None:
-        """Add one entry; it is on the disk when this returns."""
+        """Add one entry; the system has it when this returns, and if `synced` the disk."""
         body = orjson.dumps(entry)
         new = not self.path.exists()
         with self.path.open("ab") as file:
             file.write(_HEAD + _sum(body) + _MIDDLE + body + _END + b"\n")
             file.flush()
-            os.fsync(file.fileno())
+            if self.synced:
+                os.fsync(file.fileno())
         if new:
             sync_folder(self.path.parent)
 

@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Any, Literal
 
@@ -53,6 +54,7 @@ def other(role: str) -> str:
     return ROLES[1 - ROLES.index(role)]
 
 
+@lru_cache(4096)
 def exact(number: int | float) -> Fraction:
     """The decimal number as written: 0.8 is 4/5."""
     return Fraction(str(number))
@@ -255,6 +257,7 @@ def number_text(value: Fraction) -> str:
     return f"{whole:,}.{digits if len(short) == 3 else short}"
 
 
+@lru_cache(4096)
 def percent_text(discount: float) -> str:
     """The loss of value a round, (1 - d) * 100 %: 0.95 is told as 5%."""
     return f"{float((1 - exact(discount)) * 100):g}%"

@@ -8,6 +8,7 @@ offer, its amounts and thanks may follow: any other word may take it back.
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -207,7 +208,7 @@ def check_earlier(whose: str, made: int) -> None:
 
 
 def takes_standing(
-    decided: Decisions, marked: str, offered: set[Fraction], standing: Fraction | None
+    decided: Decisions, marked: str, offered: Set[Fraction], standing: Fraction | None
 ) -> bool:
     """Whether what looks like an offer repeats the standing one in words of agreement.
 

@@ -56,7 +56,7 @@ def clean(text: str) -> str:
         stop = "." if joined and joined[-1].isalnum() and line[0].isalnum() else ""
         joined = f"{joined}{stop} {line}" if joined else line
     before = None
-    while before != joined:
+    while before != joined and ("<" in joined or "[" in joined):  # as every special token has
         before, joined = joined, " ".join(_SPECIAL.sub(" ", joined).split())
     return joined
 
@@ -68,6 +68,8 @@ def cut(text: str, limit: int = MAX_CHARS) -> str:
 
 def _printable(line: str) -> str:
     """Format characters are invisible, so they go without a space; B<zero width>ob is Bob."""
+    if line.isascii() and line.isprintable():
+        return line
     kinds = ((char, unicodedata.category(char)) for char in line)
     return "".join(" " if kind[0] == "C" else char for char, kind in kinds if kind != "Cf")
 

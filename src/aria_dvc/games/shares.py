@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from aria_dvc.games import parsing
@@ -24,6 +25,7 @@ from aria_dvc.games.decisions import (
 )
 from aria_dvc.games.parsing import Sentence
 
+REMEMBERED = 8192  # texts whose meaning is kept: scripted and small models repeat themselves
 _SELF = {"i", "me", "my", "mine", "myself"}
 _AMOUNT = r"<(?P<amount>\d+)>"
 _SMALL_WORDS = r"(?: (?:a|an|the|of|only|just|exactly|share|sum|amount|total|with|all|full))*"
@@ -117,12 +119,7 @@ def read(text: str, role: str, money: Fraction, made: Sequence[Fraction]) -> Mov
     if fields is not None:
         return _read_json(fields, money)
     standing = made[-1] if made else None
-    marked, amounts = mark_amounts(_HALF.sub("50%", parsing.plain(text)), money)
-    marked = plainer(marked)
-    parts = parsing.sentences(marked)
-    decided = decisions(parts)
-    said = _Said(role, amounts, money)
-    offers, doubts = said.offers(parts)
+    marked, parts, said, decided, offers, doubts = _understood(text, role, money)
     if decided.accept:
         check_earlier(decided.earlier, len(made))
         return said.acceptance(parts, decided, standing)
@@ -137,7 +134,21 @@ def read(text: str, role: str, money: Fraction, made: Sequence[Fraction]) -> Mov
     raise _no_move(decided, doubts)
 
 
-def _no_move(decided: Decisions, doubts: set[str]) -> IllegalMove:
+@lru_cache(REMEMBERED)
+def _understood(
+    text: str, role: str, money: Fraction
+) -> tuple[str, list[Sentence], _Said, Decisions, frozenset[Fraction], frozenset[str]]:
+    """What the text says whatever was said before: its plain form with its amounts marked, its
+    sentences, what they are read by, what they decide, and `_Said.offers` of them."""
+    marked, amounts = mark_amounts(_HALF.sub("50%", parsing.plain(text)), money)
+    marked = plainer(marked)
+    parts = parsing.sentences(marked)
+    decided, said = decisions(parts), _Said(role, amounts, money)
+    offers, doubts = said.offers(parts)
+    return marked, parts, said, decided, frozenset(offers), frozenset(doubts)
+
+
+def _no_move(decided: Decisions, doubts: Set[str]) -> IllegalMove:
     """Why a text that decides nothing and offers nothing is refused."""
     if decided.conditional or "conditional" in doubts:
         return IllegalMove("conditional", 'Say "I accept." or make an offer, without conditions.')
@@ -161,7 +172,7 @@ def _read_json(fields: dict[str, Any], money: Fraction) -> Move:
     return Move("offer", _one_offer({gains[0]}, money))
 
 
-def _one_offer(offers: set[Fraction], money: Fraction) -> Fraction:
+def _one_offer(offers: Set[Fraction], money: Fraction) -> Fraction:
     if len(offers) > 1:
         raise IllegalMove("ambiguous_offer", "Make exactly one offer.")
     gain = next(iter(offers))

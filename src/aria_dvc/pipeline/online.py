@@ -20,7 +20,7 @@ from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params
 from aria_dvc.player_specs import TRAINED_ONLINE, find_endpoint
 from aria_dvc.servers.adapters import load_adapter
-from aria_dvc.settings import BASE_MODEL, PlainReturn
+from aria_dvc.settings import PlainReturn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,9 +67,8 @@ class OnlineGames:
             self.params.collect,
             count,
             source.grid,
-            BASE_MODEL,
-            adapter,
-            self.params.reward_rule(name),
+            adapter=adapter,
+            reward=self.params.reward_rule(name),
             purpose=f"online {seed}",
             repeats=self.params.online.repeats,
             trained=TRAINED_ONLINE,

@@ -36,6 +36,10 @@ class LogFiles:
         return self._file("log_vectors", "parquet")
 
     @property
+    def truth(self) -> Path:
+        return self._file("truth", "parquet")
+
+    @property
     def turns(self) -> Path:
         return self._file("turns", "parquet")
 

@@ -55,9 +55,13 @@ class SelfPlaying(Protocol):
 
 
 class ScriptedPlayer:
-    """A player without memory: `reply` is a function of the request."""
+    """A player without memory: `reply` is a function of the request.
+
+    reads_chat: False, so that nobody writes one for it.
+    """
 
     model = "scripted"
+    reads_chat = False
 
     def __init__(self, strategy: str) -> None:
         self.strategy = strategy

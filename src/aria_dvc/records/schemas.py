@@ -232,6 +232,43 @@ REWARDS = Schema(
         Column("credit_<method>", "float64", "that of each of aggregate.further", needed=False),
     ),
 )
+_ERROR = "standard error"
+_VALUES = (
+    ("q", "mean return of the continuations of the action"),
+    ("v", "mean return over actions drawn anew from the same player at the same history"),
+    ("advantage", "q - v"),
+    ("se_q", f"{_ERROR} of q; 0 where all games that were played on agree, as after an end"),
+    ("se_v", f"{_ERROR} of v, the choice of the actions drawn included"),
+    ("se_advantage", f"{_ERROR} of the advantage"),
+    ("first", "the advantage by one half of the continuations and draws alone"),
+    ("second", "by the other half, which shares nothing with the first"),
+)
+TRUTH = Schema(
+    "truth",
+    "data/truth/<category>/<log>.parquet",
+    "truth",
+    "action that was measured",
+    (
+        _EPISODE,
+        _GROUP,
+        _POSITION,
+        _ROLE,
+        Column("turn", "int32", "the role's own turns so far in the episode, from 1"),
+        Column("action", "text", "what is said"),
+        *(Column(name, "float64", meaning) for name, meaning in _VALUES),
+        *(
+            Column(f"plain_{name}", "float64", f"the same of returns without discount: {meaning}")
+            for name, meaning in _VALUES
+        ),
+        Column(
+            "continuations",
+            "int32",
+            "games that went on with the action; 0 where it ended the game, so that q is exact",
+        ),
+        Column("draws", "int32", "actions drawn anew for v"),
+        Column("draw_continuations", "int32", "games that went on with each of these"),
+    ),
+)
 EVALUATION = Schema(
     "evaluation",
     "data/eval/<category>/<variant>.parquet",
@@ -263,7 +300,7 @@ EVALUATION = Schema(
         Column("completion_tokens", "int64", "tokens generated for the role"),
     ),
 )
-SCHEMAS = (LOG_VECTORS, TURNS, EPISODES, EMBEDDINGS, LABELS, TREE, REWARDS, EVALUATION)
+SCHEMAS = (LOG_VECTORS, TRUTH, TURNS, EPISODES, EMBEDDINGS, LABELS, TREE, REWARDS, EVALUATION)
 
 
 def write_table(path: str | Path, table: pd.DataFrame | pa.Table, schema: Schema) -> None:
