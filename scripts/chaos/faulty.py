@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from fault_server import FaultServer, serve
-from scripts.chaos.place import LOOK_S, Place, copy, end, remove
+from scripts.chaos.place import LOOK_S, TINY, Place, copy, end, remove
 
 from aria_dvc.cache.lines import CheckedLines
 
 RATE = 0.3
 OPTIONS = {"timeout_s": 1.5, "max_concurrency": 64, "deadline_s": 86400}
+PLAYERS = {"alice": "endpoint:local", "bob": "scripted:varied"}
 RAW = "data/raw/adversarial/bargaining.jsonl"
 SCRIPT = ["python", "stages/collect.py", "bargaining"]
 
@@ -64,11 +65,15 @@ def _place(place: Place, games: int, url: str) -> Place:
     copy(place.work, served.work)
     remove(served.work / "data/base_model")
     copy(place.undisturbed / "data/base_model", served.work / "data/base_model")
+    log = TINY["logs"]["bargaining"] | {"episodes": games, "players": PLAYERS}
+    served.workspace.run("git", "checkout", "-q", "HEAD~1", "--", "params.yaml")
     served.workspace.set_params(
         {
+            **TINY,
+            "logs": {"bargaining": log},
             "endpoints": {"local": {"base_url": url, "model": "m", **OPTIONS}},
-            "logs.bargaining.episodes": games,
-            "logs.bargaining.players": {"alice": "endpoint:local", "bob": "scripted:varied"},
+            "prepare.players": ["endpoint"],
+            "online.variants": [],
         }
     )
     return served

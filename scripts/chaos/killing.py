@@ -46,7 +46,7 @@ def planned(number: int, seed: int, stages: list[Stage]) -> Kill:
     """The kill of that number: over all stages by their time."""
     rng = random.Random(f"{seed} {number}")
     sums = list(accumulate(stage.seconds for stage in stages))
-    if number % EVERY == EVERY - 1:
+    if number % EVERY == EVERY // 2:
         return Kill(stages[0], "whole", False, rng.uniform(0, sums[-1]))
     at = (number * GOLDEN + random.Random(seed).random()) % 1 * sums[-1]
     stage = next(one for one, until in zip(stages, sums, strict=True) if at < until)

@@ -23,7 +23,7 @@ from aria_dvc.files import read_json, write_json
 
 Command = list[str]
 LOOK_S = 0.01
-LONGEST = 90_000  # looks: no clock decides, since a machine may sleep
+LONGEST = 90_000  # looks: no clock counts, since a machine may sleep
 CONTEXT = 8192  # tokens of a byte each
 MOVES = ("I accept.", "I keep 40%.", "I keep 60%.", "I keep 80%.")
 STEPS = 400
@@ -107,6 +107,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder, self.work, self.cache = folder, folder / "work", folder / "cache"
         self.undisturbed, self.output = folder / "undisturbed", folder / "output.txt"
+        self.waited = 0.0  # seconds that the last command ran
         self.workspace = Workspace(self.work)
         self.workspace.env |= {"ARIA_CACHE": str(self.cache), "PYTHONPATH": "src"}
 
@@ -135,12 +136,13 @@ class Place:
 
     def _measured(self, name: str) -> Stage:
         """Run a stage, and note how long it took and how much it wrote."""
-        before, began = blocks(self.cache), time.monotonic()
-        self.workspace.run("dvc", "repro", "-s", name)
-        seconds, noted = time.monotonic() - began, read_lock(self.work)["stages"][name]
+        before = blocks(self.cache)
+        code, said = self.run(["dvc", "repro", "-s", name])
+        assert code == 0, said
+        noted = read_lock(self.work)["stages"][name]
         outs = [out["path"] for out in noted["outs"]]
         written = sum(blocks(self.work / out) for out in outs) + blocks(self.cache) - before
-        return Stage(name, noted["cmd"], outs, seconds, written)
+        return Stage(name, noted["cmd"], outs, self.waited, written)
 
     def restore(self, without: Stage | None) -> None:
         """What the undisturbed run left, but nothing of one stage (None: of all), nor any cache."""
@@ -175,7 +177,8 @@ class Place:
     def run(self, command: Command) -> tuple[int, str]:
         """Run it to its end: exit status and output."""
         process = self.start(command)
-        for _ in range(LONGEST):
+        for looks in range(LONGEST):
+            self.waited = looks * LOOK_S
             if process.poll() is not None:
                 break
             time.sleep(LOOK_S)

@@ -1,15 +1,17 @@
 """The reward rules of the adversarial games: what an end is worth, and what players are told.
 
 `win` compares utilities (the paper's), `strict_win` pays only what evaluation counts as won,
-`utility` pays the own one, `margin` pays how far ahead a deal puts a player, so that a clear win
-is worth more than a narrow one, and a loss less than no deal. A forfeit is worth nothing to its
-speaker under every rule.
+`soft_win` the same with a slope in place of the step, `utility` pays the own one, `margin` pays
+how far ahead a deal puts a player, so that a clear win is worth more than a narrow one, and a loss
+less than no deal. A forfeit is worth nothing to its speaker under every rule.
 
-Under `win` no deal is half a win, and a policy may settle for leaving every game at once.
+Under `win` no deal is half a win, and a policy may settle for leaving every game at once. Under
+`strict_win` one that hardly ever wins sees no difference between its games.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -17,12 +19,15 @@ from aria_dvc.errors import AriaError
 from aria_dvc.records.names import REWARD_RULES
 from aria_dvc.suggestions import did_you_mean
 
-NO_DEAL = {"win": 0.5, "strict_win": 0.0, "utility": 0.0, "margin": 0.25}
+NO_DEAL = {"win": 0.5, "strict_win": 0.0, "soft_win": 0.0, "utility": 0.0, "margin": 0.25}
 """What an end without a deal is worth to each player."""
 FORFEITED = 0.0
+SLOPE = 0.1
+"""Of `soft_win`: a lead of so large a part of both utilities together is worth 0.73."""
 _AIMS = {
     "win": "Gain more than {rival}.",
     "strict_win": "Gain more than {rival}.",
+    "soft_win": "Gain more than {rival}.",
     "utility": "Gain as much as you can.",
     "margin": "Gain as much more than {rival} as you can.",
 }
@@ -61,6 +66,10 @@ def _of_deal(rule: str, own: Fraction, rival: Fraction) -> float:
         return float(own)
     if rule == "strict_win":
         return float(own > rival)
+    if rule == "soft_win":
+        both = abs(own) + abs(rival)
+        lead = float((own - rival) / both) if both else 0.0
+        return 1 / (1 + math.exp(-lead / SLOPE))
     if rule == "margin":
         return min(1.0, max(0.0, float(Fraction(1, 2) + (own - rival) / 2)))
     return 0.5 + 0.5 * ((own > rival) - (own < rival))

@@ -13,7 +13,7 @@ PLAYABLE = {
     "household": "household",
 }
 # How the end of an adversarial game is paid (games/rewards.py).
-REWARD_RULES = ("win", "strict_win", "utility", "margin")
+REWARD_RULES = ("win", "strict_win", "soft_win", "utility", "margin")
 # Games whose environment answers in yes, no or neither: only their questions are clustered.
 FIXED_ANSWERS = frozenset({"twenty_questions"})
 # Strategies of scripted players (players/scripted.py).
