@@ -21,7 +21,8 @@ import numpy as np
 from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.logs import read_logs
 from aria_dvc.credit.methods.registry import make_method, method_class, method_names
-from aria_dvc.credit.quality import credit_quality, r_squared
+from aria_dvc.credit.quality import baselines, credit_quality
+from aria_dvc.credit.variance import r_squared
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.files import written_aside
 from aria_dvc.intentions.embedding import embed_texts
@@ -129,7 +130,7 @@ def unseen_targets(
     credit = np.empty(len(data))
     for held in range(args.folds):
         test = dealt[groups] == held
-        scored = make_method(name).fit(data.where(~test)).credit(data.where(test))
+        scored = make_method(name).fit(data.where(~test)).q(data.where(test))
         credit[np.flatnonzero(test & data.is_action)] = scored
     return f"{r_squared(credit[data.is_action], data.targets):.3f}"
 
@@ -139,7 +140,7 @@ def timed(name: str, data: Log) -> tuple[float, float]:
     start = time.perf_counter()
     method = make_method(name).fit(data)
     fitted = time.perf_counter()
-    method.credit(replace(data, returns=np.full(len(data), np.nan)))
+    method.q(replace(data, returns=np.full(len(data), np.nan)))
     return fitted - start, 1000 * (time.perf_counter() - fitted) / len(data.actions)
 
 

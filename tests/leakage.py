@@ -35,14 +35,14 @@ def assert_no_leakage(
         LeakageError: it does not; the message names the change and the action.
     """
     method = make().fit(fitted)
-    credit = method.credit(scored)
+    credit = method.q(scored)
     for name, changed in _alone_or_other_outcomes(scored, seed):
-        _compare(credit[: len(changed.actions)], method.credit(changed), name)
+        _compare(credit[: len(changed.actions)], method.q(changed), name)
     for cut in cuts:
         past = _up_to_action(scored, cut)
         kept = credit[past[scored.is_action]]
         for name, changed, same in _other_futures(scored, past, seed):
-            _compare(kept, method.credit(changed)[same[changed.is_action]], f"{name} after {cut}")
+            _compare(kept, method.q(changed)[same[changed.is_action]], f"{name} after {cut}")
 
 
 def _alone_or_other_outcomes(data: Log, seed: int) -> Iterator[tuple[str, Log]]:

@@ -12,7 +12,7 @@ import pytest
 
 from aria_dvc.__main__ import main
 from aria_dvc.credit.labelling import nearest_cluster, unseen_labels
-from aria_dvc.credit.logs import read_logs
+from aria_dvc.credit.logs import COLUMNS, read_logs
 from aria_dvc.credit.methods.registry import method_names
 from aria_dvc.credit.settings import EMBED_BATCH
 from aria_dvc.intentions.log import Log
@@ -55,7 +55,7 @@ def test_credit_of_the_fitted_log(tmp_path, method):
     options = ("--method", method, "--out", out, "--k", 4, "--quality", quality)
     assert run(log, *options) == 0
     table = pd.read_parquet(out)
-    assert list(table.columns) == ["episode_id", "position", "role", "return", "reward"]
+    assert list(table.columns) == COLUMNS
     assert set(table["role"]) == {"buyer"}
     assert np.isfinite(table["reward"]).all()
     last = table.groupby("episode_id").tail(1)

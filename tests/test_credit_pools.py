@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aria_dvc.credit.chain import credited
-from aria_dvc.credit.methods.base import episode_folds, fit_credit
+from aria_dvc.credit.methods.base import episode_folds, fit_values
 from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.settings import Aggregate, CreditSettings, SelectK
 from aria_dvc.intentions.log import Log
@@ -71,7 +71,7 @@ def test_what_scripts_earn_changes_no_credit(method):
 def test_a_few_games_with_actions_among_many_without(method, acting):
     casts = [*CASTS[:3], CASTS[0]][:acting] + [CASTS[3]] * 8
     log = pooled(casts)
-    assert np.isfinite(fit_credit(make_method(method), log)).all()
+    assert np.isfinite(fit_values(make_method(method), log).q).all()
     _, quality = credited(log, settings(method))
     assert quality["episodes"] == acting
 

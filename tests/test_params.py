@@ -118,7 +118,12 @@ def set_at(raw, path, value):
             "variants.other.credit: kernel is neither aggregate.meth",
         ),
         ("aggregate.method", "kernel", "variants.aria.credit: aria is neither aggregate.method"),
-        ("aggregate.method", "advantage", "aggregate.method: advantage is a difference"),
+        ("aggregate.method", "advantage", "aggregate.method: input should be 'aria'"),
+        (
+            "variants.other",
+            {"credit": "discounted", "advantage": "value"},
+            "variants.other.advantage: value is a credit method's, and discounted is none",
+        ),
         ("aggregate.history", 0, "aggregate.history: input should be greater"),
         ("logs.bargaining.episodes", 0, "logs.bargaining.episodes: no game is played"),
         (BOB, "endpoint:x", "bob: no endpoint x under endpoints"),

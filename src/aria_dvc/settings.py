@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 Precision = Literal["auto", "float32", "bfloat16"]
 PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
 CreditMethod = Literal[
-    "aria", "aria_recent", "shrinkage", "kernel", "regression", "prefix", "advantage"
+    "aria", "aria_recent", "shrinkage", "kernel", "regression", "prefix"
 ]
 Decisions = Literal["share", "worth", "text"]
 PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
@@ -340,8 +340,7 @@ class AggregateParams(Block):
         "prefix"
     )
     further: list[CreditMethod] = Field(
-        description="more of these methods, or advantage (q - v by regression), for variants that "
-        "train on their credit"
+        description="more of these methods, for variants that train on their credit"
     )
     history: int = Field(
         ge=1,
@@ -399,9 +398,10 @@ class PolicyParams(Block):
         description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
         "terminal (no decay either)"
     )
-    advantage: Literal["return", "centred", "group", "normalised"] = Field(
+    advantage: Literal["return", "centred", "group", "normalised", "value"] = Field(
         description="return (the paper's), centred (minus the state's value), group (minus also "
-        "what other games of the same configuration brought) or normalised"
+        "what other games of the same configuration brought), normalised, or value (q - v, both "
+        "of the credit's method)"
     )
     placebo: bool = Field(
         False,

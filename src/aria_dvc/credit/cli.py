@@ -16,8 +16,8 @@ from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
 USAGE = """\
-Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward. The
-position is the message's place in its episode, from 0, system messages included. The credit is out
+Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward
+(q, with the action) and value (v, without it). The position is the message's place in its episode, from 0, system messages included. The credit is out
 of fold where the method is not defined in sample. With --score the rows are those of other logs,
 whose outcomes are not looked at. A log is a file of any layout (README), compressed or not, a
 folder of such files, or - for standard input.

@@ -10,7 +10,7 @@ from aria_dvc.credit.cells import cell_codes, cell_means
 from aria_dvc.credit.methods.base import episode_folds, out_of_fold
 from aria_dvc.credit.methods.constant import ConstantCredit
 from aria_dvc.credit.methods.contexts import Contexts
-from aria_dvc.credit.methods.registry import RECENT
+from aria_dvc.credit.methods.registry import RECENT, make_method
 from aria_dvc.credit.methods.shrinkage import (
     DEPTHS,
     STRENGTHS,
@@ -18,7 +18,7 @@ from aria_dvc.credit.methods.shrinkage import (
     turn_index_fits,
 )
 from aria_dvc.credit.settings import Aggregate
-from aria_dvc.credit.variance import variance
+from aria_dvc.credit.variance import r_squared, variance
 from aria_dvc.intentions.log import Log
 
 HISTORIES = ("aria", RECENT)
@@ -63,11 +63,42 @@ def r2_by_k(
     return np.where(total > 0, 1.0 - squared / np.where(total > 0, total, 1.0), 0.0)
 
 
+def nested_r2(
+    data: Log,
+    labels: np.ndarray,
+    method: str = Aggregate.method,
+    folds: int = Aggregate.folds,
+    seed: int = 0,
+    history: int = Aggregate.history,
+) -> tuple[float | None, list[int]]:
+    """Held-out R2 of a method whose k is chosen without the episodes that it is judged on.
+
+    Each fold's k is the best by `r2_by_k` of the other folds' episodes alone. The best of many k
+    on the folds that choose it is flattered; this is what choosing brings.
+
+    Returns:
+        The R2 (None where it is not defined), and the column of `labels` that each fold chose.
+    """
+    judged = method if method in (*HISTORIES, "shrinkage") else "shrinkage"
+    fold, credit, chosen = episode_folds(data, folds, seed), np.empty(len(data)), []
+    for held in np.unique(fold):
+        test = fold == held
+        rest = data.where(~test)
+        if rest.acting_episodes < 2:
+            return None, []
+        r2 = r2_by_k(rest, labels[~test], judged, folds, seed, history=history)[0]
+        chosen.append(int(np.argmax(r2)))
+        at = data.without_vectors().with_labels(labels[:, chosen[-1]])
+        scored = make_method(judged, history).fit(at.where(~test)).q(at.where(test))
+        credit[np.flatnonzero(test & data.is_action)] = scored
+    return r_squared(credit[data.is_action], data.targets), chosen
+
+
 def _cell_mean_errors(
     data: Log, counted: np.ndarray, folds: int, seed: int, history: int | None
 ) -> Errors:
     """From labels to the (M,) squared errors of the cell means of the other folds' episodes."""
-    unseen = out_of_fold(ConstantCredit(), data, folds, seed)
+    unseen = out_of_fold(ConstantCredit(), data, folds, seed).q
     targets, fold = data.targets, episode_folds(data, folds, seed)[data.actions]
     parts = [(fold == held, (fold != held).astype(np.float64)) for held in np.unique(fold)]
 

@@ -19,7 +19,6 @@ METHODS = {
     "kernel": ("kernel", "KernelCredit"),
     "regression": ("regression", "RegressionCredit"),
     "prefix": ("prefix", "PrefixCredit"),
-    "advantage": ("advantage", "AdvantageCredit"),
     "turn_index": ("turn_index", "TurnIndexCredit"),
     "constant": ("constant", "ConstantCredit"),
 }
