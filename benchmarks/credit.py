@@ -21,9 +21,9 @@ import numpy as np
 from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.logs import read_logs
 from aria_dvc.credit.methods.registry import make_method, method_class, method_names
-from aria_dvc.credit.quality import baselines, credit_quality
-from aria_dvc.credit.variance import r_squared
+from aria_dvc.credit.quality import credit_quality
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.credit.variance import r_squared
 from aria_dvc.files import written_aside
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log

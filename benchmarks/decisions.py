@@ -27,8 +27,8 @@ from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.credit.chain import choose_k
 from aria_dvc.credit.methods.base import fit_values, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
-from aria_dvc.credit.variance import r_squared
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
+from aria_dvc.credit.variance import r_squared
 from aria_dvc.files import written_aside
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.decided import tell_decisions
@@ -101,7 +101,9 @@ def report(episodes: list[Episode]) -> list[str]:
     name = episodes[0].game
     lines = [f"\n{name}: {len(episodes)} games, {len(demands)} utterances, {known} offers\n"]
     columns = [*(f"k = {k}" for k in KS), "chosen k", "R2 there", *METHODS]
-    lines += table_head(["embedded", "distinct", *columns, *(f"var {m}" for m in (*VARIANCES, "q - v"))])
+    lines += table_head(
+        ["embedded", "distinct", *columns, *(f"var {m}" for m in (*VARIANCES, "q - v"))]
+    )
     print("\n".join(lines), flush=True)
     for form in get_args(Decisions):
         lines.append("| " + " | ".join(measured(form, episodes, demands)) + " |")

@@ -17,6 +17,7 @@ from aria_dvc.credit.quality import (
     effective_sample_size,
     noise_variance,
 )
+from aria_dvc.credit.settings import Aggregate
 from aria_dvc.credit.variance import r_squared
 
 
@@ -88,7 +89,7 @@ def test_r2_by_k_of_cell_means_is_that_of_their_credit_quality(method, folds, hi
     scores = r2_by_k(data, columns, method, folds=folds, seed=3, history=history)[0]
     for column, score in zip(columns.T, scores, strict=True):
         cut = replace(data, labels=column)
-        held = out_of_fold(make_method(method, history), cut, folds, seed=3).q
+        held = out_of_fold(make_method(method, Aggregate(history=history)), cut, folds, seed=3).q
         assert score == pytest.approx(r_squared(held, data.targets), abs=1e-12)
 
 

@@ -21,7 +21,16 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 Precision = Literal["auto", "float32", "bfloat16"]
 PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
 CreditMethod = Literal[
-    "aria", "aria_recent", "shrinkage", "kernel", "regression", "prefix"
+    "aria",
+    "aria_recent",
+    "shrinkage",
+    "kernel",
+    "regression",
+    "progress",
+    "critic",
+    "group",
+    "gigpo",
+    "prefix",
 ]
 Decisions = Literal["share", "worth", "text"]
 PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
@@ -161,6 +170,14 @@ class LogSource(Block):
         None,
         description="own logs: the field whose value is an episode's group, e.g. info.scenario; "
         "null = what the log has",
+    )
+    outcome: Literal["win_test", "recorded"] = Field(
+        "win_test",
+        description="own Guess My City dialogues: paid by the game's own test for a win, or as "
+        "recorded",
+    )
+    moves: bool = Field(
+        True, description="own logs: false leaves buttons (CaSiNo's) out of credit and training"
     )
 
     @property
@@ -336,8 +353,8 @@ class SelectKParams(Block):
 
 class AggregateParams(Block):
     method: CreditMethod = Field(
-        description="aria (cell means, the paper's), aria_recent, shrinkage, kernel, regression or "
-        "prefix"
+        description="aria (cell means, the paper's), aria_recent, shrinkage, kernel, regression, "
+        "progress, critic, group, gigpo or prefix"
     )
     further: list[CreditMethod] = Field(
         description="more of these methods, for variants that train on their credit"
@@ -346,6 +363,16 @@ class AggregateParams(Block):
         ge=1,
         description="aria_recent: so many last utterances make a cell; 2 = the action and what it "
         "answers (larger cells vary less and are more biased)",
+    )
+    objective: Literal["sum", "spread", "prefix"] = Field(
+        "prefix",
+        description="progress: sum (contributions sum to the outcome), spread (evenly over the "
+        "turns) or prefix (so that the sum so far predicts it at every turn)",
+    )
+    anchor: Literal["observation", "state", "intentions"] = Field(
+        "intentions",
+        description="gigpo: steps compared have the same observation, state (all that was said) "
+        "or recent intentions",
     )
     gamma: float = Field(
         gt=0, le=1, description="discount per own turn; lower = later turns matter more"

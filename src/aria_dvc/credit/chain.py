@@ -182,7 +182,7 @@ def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]
 
 def credit_table(log: Log, params: AnySettings) -> pd.DataFrame:
     """One row an action of a labelled log, with its credit (see records/schemas.py)."""
-    cells, further = aggregate(log, log.labels), params.aggregate.further
+    cells = aggregate(log, log.labels)
     own = action_values(log, params)
     return log.action_frame().assign(
         label=log.labels[log.actions],
@@ -213,7 +213,7 @@ def action_values(log: Log, params: AnySettings) -> Values:
 
 
 def _values_of(method: str, log: Log, params: AnySettings) -> Values:
-    fresh = make_method(method, params.aggregate.history)
+    fresh = make_method(method, params.aggregate)
     values = fit_values(fresh, log, params.aggregate.folds, params.seed)
     # the paper's means are summed in fixed point: the same for any order of episodes
     return Values(aggregate(log, log.labels).reward, values.v) if method == "aria" else values
@@ -222,7 +222,7 @@ def _values_of(method: str, log: Log, params: AnySettings) -> Values:
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:
     """See credit/quality.py; of a single episode only that it is one."""
     method, folds = params.aggregate.method, params.aggregate.folds
-    make = method_class(method, params.aggregate.history)
+    make = method_class(method, params.aggregate)
     if log.acting_episodes < 2:
         return {"method": method, "episodes": log.acting_episodes}
     return {"method": method, **credit_quality(make, log, folds, params.seed)}

@@ -48,7 +48,7 @@ def credit_of(
     from aria_dvc.credit.chain import action_values, labelled
     from aria_dvc.credit.labelling import unseen_labels
 
-    method = make_method(settings.aggregate.method, settings.aggregate.history)
+    method = make_method(settings.aggregate.method, settings.aggregate)
     logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
     if method.uses_vectors or method.uses_labels:
         logs = _embedded(logs, embed or EMBEDDER)
@@ -99,8 +99,8 @@ def log_of_entries(
     reading: Reading | None = None,
 ) -> Log:
     """Entries in memory, of any layout that a log file may have; else as `read_logs`."""
-    how = reading or Reading()
-    episodes = read_entries(entries, game, need_rewards, how.agents, how.group_by)
+    how = replace(reading or Reading(), game=game, need_rewards=need_rewards)
+    episodes = read_entries(entries, how)
     return _log_of(episodes, gamma, own_vectors)
 
 

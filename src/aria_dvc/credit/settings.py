@@ -12,6 +12,7 @@ from aria_dvc.errors import AriaError
 
 if TYPE_CHECKING:
     from aria_dvc.params import Params
+    from aria_dvc.settings import AggregateParams
 
 EMBEDDER = "all-minilm-l6-v2"
 EMBED_BATCH = 64  # texts at once
@@ -41,6 +42,7 @@ class Aggregate:
     """method, further: see credit/methods/registry.py. gamma: discount. folds: by episode.
 
     history: utterances that make a cell of the method `aria_recent`.
+    objective: of `progress`. anchor: of `gigpo`.
 
     Raises AriaError for a number out of range.
     """
@@ -50,6 +52,8 @@ class Aggregate:
     folds: int = 5
     further: tuple[str, ...] = ()
     history: int = 2
+    objective: Literal["sum", "spread", "prefix"] = "prefix"
+    anchor: Literal["observation", "state", "intentions"] = "intentions"
 
     def __post_init__(self) -> None:
         if self.folds < 2:
@@ -71,3 +75,4 @@ class CreditSettings:
 
 if TYPE_CHECKING:
     AnySettings = CreditSettings | Params
+    AnyAggregate = Aggregate | AggregateParams

@@ -39,6 +39,7 @@ class Log:
     group: (E,) int64, equal for episodes of one configuration, task or prompt; None where every
         episode is a group of its own. Folds are by it.
     final: (n,) float64, the role's undiscounted reward R; None where only returns are known.
+    gamma: the discount per own turn that `returns` have.
     episode_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They name episodes
         and utterances in what is written; nothing is computed from them.
     """
@@ -55,6 +56,7 @@ class Log:
     position: np.ndarray | None = None
     group: np.ndarray | None = None
     final: np.ndarray | None = None
+    gamma: float = 1.0
 
     @classmethod
     def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
@@ -93,6 +95,7 @@ class Log:
             position,
             _groups(turns, episode),
             np.where(is_action, reward.astype(np.float64), np.nan),
+            gamma,
         )
 
     def __len__(self) -> int:
@@ -203,7 +206,7 @@ class Log:
         """The same log with returns R, whatever the turn; None where they are those already."""
         if self.final is None or np.array_equal(self.final, self.returns, equal_nan=True):
             return None
-        return self._with(returns=self.final)
+        return self._with(returns=self.final, gamma=1.0)
 
     @property
     def outcomes(self) -> np.ndarray:
