@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.credit_dialogues import dialogues
+from tests.credit_dialogues import ANY_GAME, dialogues
 from tests.leakage import LeakageError, assert_no_leakage
 
 from aria_dvc.credit.cells import cell_codes
 from aria_dvc.credit.methods.aria import AriaCredit, AriaRecentCredit
 from aria_dvc.credit.methods.base import episode_folds, fit_values, out_of_fold
-from aria_dvc.credit.methods.registry import make_method, method_names
+from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
@@ -98,7 +98,7 @@ def test_the_value_of_cells_is_the_mean_over_equal_histories_whatever_the_action
         assert value[members] == pytest.approx(data.targets[members].mean(), abs=1e-12)
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("name", ANY_GAME)
 def test_no_value_sees_its_action(name):
     """Another action at the end of every episode leaves the value before it as it was."""
     method = make_method(name).fit(dialogues(24, seed=0))
@@ -144,7 +144,7 @@ def test_shrinkage_finds_the_topic_that_matters():
     assert 1 - ((credit - right) ** 2).mean() / right.var() > 0.9
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("name", ANY_GAME)
 def test_no_method_leaks(name):
     make = lambda: make_method(name)  # noqa: E731
     assert_no_leakage(make, dialogues(24, seed=0), dialogues(8, seed=1))
@@ -184,7 +184,7 @@ def test_a_planted_leak_is_caught(peek):
         assert_no_leakage(lambda: PeekingCredit(peek), data, dialogues(6, turns=5, seed=2))
 
 
-OUT_OF_FOLD = [name for name in method_names() if not make_method(name).in_sample]
+OUT_OF_FOLD = [name for name in ANY_GAME if not make_method(name).in_sample]
 
 
 @pytest.mark.parametrize("name", OUT_OF_FOLD)
@@ -210,7 +210,7 @@ def test_folds_hold_whole_episodes_of_like_number():
         episode_folds(data.where(data.episode == 0), 5, 0)
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("name", ANY_GAME)
 @pytest.mark.parametrize("episodes", [2, 10])
 def test_equal_rewards_and_few_episodes_give_finite_credit(name, episodes):
     data = dialogues(episodes)
@@ -237,7 +237,7 @@ def test_words_that_are_all_rare(name):
     assert np.isfinite(make_method(name).fit(replace(data, text=text)).q(data)).all()
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("name", ANY_GAME)
 def test_one_turn_games_and_unseen_roles_get_a_credit(name):
     data = dialogues(10, turns=1)
     data = data.where(data.is_action)
@@ -245,14 +245,14 @@ def test_one_turn_games_and_unseen_roles_get_a_credit(name):
     assert np.isfinite(make_method(name).fit(data).q(stranger)).all()
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("name", ANY_GAME)
 def test_actions_without_return_are_refused(name):
     data = dialogues(4)
     with pytest.raises(AriaError, match="without return"):
         make_method(name).fit(data.with_returns(np.full(len(data), np.nan)))
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("name", ANY_GAME)
 def test_both_players_of_a_two_person_dialogue_are_credited(name):
     data = dialogues(20)
     share = np.where(data.role == "agent", data.returns, 0.25)

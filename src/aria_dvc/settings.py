@@ -30,6 +30,7 @@ CreditMethod = Literal[
     "critic",
     "group",
     "gigpo",
+    "belief",
     "prefix",
 ]
 Decisions = Literal["share", "worth", "text"]
@@ -354,7 +355,7 @@ class SelectKParams(Block):
 class AggregateParams(Block):
     method: CreditMethod = Field(
         description="aria (cell means, the paper's), aria_recent, shrinkage, kernel, regression, "
-        "progress, critic, group, gigpo or prefix"
+        "progress, critic, group, gigpo, belief (guessing games) or prefix"
     )
     further: list[CreditMethod] = Field(
         description="more of these methods, for variants that train on their credit"

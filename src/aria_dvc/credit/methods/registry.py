@@ -26,6 +26,7 @@ METHODS = {
     "critic": ("critic", "CriticCredit"),
     "group": ("group", "GroupCredit"),
     "gigpo": ("gigpo", "GigpoCredit"),
+    "belief": ("belief", "BeliefCredit"),
     "prefix": ("prefix", "PrefixCredit"),
     "turn_index": ("turn_index", "TurnIndexCredit"),
     "constant": ("constant", "ConstantCredit"),
