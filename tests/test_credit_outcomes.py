@@ -43,9 +43,8 @@ def test_contributions_sum_to_the_outcome(objective):
     np.testing.assert_allclose(q - v, step, atol=1e-12)
     first = np.flatnonzero(other.turn[other.actions] == 1)
     np.testing.assert_allclose(v[first], data.outcomes.mean())
-    np.testing.assert_allclose(
-        q[:-1][other.turn[other.actions][1:] > 1], v[1:][other.turn[other.actions][1:] > 1]
-    )
+    later = np.flatnonzero(other.turn[other.actions] > 1)
+    np.testing.assert_allclose(q[later - 1], v[later])
     last = first + 3
     assert r_squared(q[last], other.outcomes[last]) > 0.8
     right = other.labels[other.actions] == 0
