@@ -62,8 +62,26 @@ def test_recent_cells_are_means_over_equal_last_utterances(history):
 
 
 def test_recent_cells_hold_at_least_the_action():
-    with pytest.raises(AriaError, match="history is 0"):
-        AriaRecentCredit(0)
+    with pytest.raises(AriaError, match="history is -1"):
+        AriaRecentCredit(-1)
+
+
+def test_the_length_of_recent_cells_is_chosen_by_what_predicts():
+    """Topic 0 asked raises the own return: the action alone tells it, older words are noise."""
+    data = dialogues(60)
+    method = AriaRecentCredit(0).fit(data)
+    assert method.history_ == 1
+    answer = np.r_[False, data.labels[:-1] == 4]
+    returns = np.where(data.is_action, answer.astype(float), np.nan)
+    assert AriaRecentCredit(0).fit(data.with_returns(returns)).history_ == 2
+
+
+def test_an_empty_cell_falls_back_to_a_shorter_history():
+    data = dialogues(60, topics=2)
+    unseen = replace(data, labels=np.where(data.is_action, data.labels, 9))
+    found = AriaRecentCredit(3).fit(data).q(unseen)
+    np.testing.assert_allclose(found, AriaRecentCredit(1).fit(data).q(unseen), atol=1e-12)
+    assert len(np.unique(found.round(9))) == 2
 
 
 def test_the_advantage_is_of_the_action_not_of_the_state():

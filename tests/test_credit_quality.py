@@ -80,7 +80,8 @@ def test_r2_by_k_prefers_the_cut_that_shows_the_topic(method):
 
 
 @pytest.mark.parametrize(
-    ("method", "folds", "history"), [("aria", 2, 2), ("aria", 5, 2), ("aria_recent", 3, 1)]
+    ("method", "folds", "history"),
+    [("aria", 2, 2), ("aria", 5, 2), ("aria_recent", 3, 1), ("aria_recent", 3, 3)],
 )
 def test_r2_by_k_of_cell_means_is_that_of_their_credit_quality(method, folds, history):
     data = dialogues(60)

@@ -124,7 +124,7 @@ def set_at(raw, path, value):
             {"credit": "discounted", "advantage": "value"},
             "variants.other.advantage: value is a credit method's, and discounted is none",
         ),
-        ("aggregate.history", 0, "aggregate.history: input should be greater"),
+        ("aggregate.history", -1, "aggregate.history: input should be greater"),
         ("logs.bargaining.episodes", 0, "logs.bargaining.episodes: no game is played"),
         (BOB, "endpoint:x", "bob: no endpoint x under endpoints"),
         ("rewards.bargaining", "margn", "rewards.bargaining: unknown rule margn (did you mean ma"),

@@ -361,9 +361,9 @@ class AggregateParams(Block):
         description="more of these methods, for variants that train on their credit"
     )
     history: int = Field(
-        ge=1,
+        ge=0,
         description="aria_recent: so many last utterances make a cell; 2 = the action and what it "
-        "answers (larger cells vary less and are more biased)",
+        "answers (larger cells vary less and are more biased), 0 = by cross-validation",
     )
     objective: Literal["sum", "spread", "prefix"] = Field(
         "prefix",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from aria_dvc.credit.cells import cell_codes, cell_means
+from aria_dvc.credit.methods.aria import CANDIDATES, backed_off
 from aria_dvc.credit.methods.base import episode_folds, out_of_fold
 from aria_dvc.credit.methods.constant import ConstantCredit
 from aria_dvc.credit.methods.contexts import Contexts
@@ -36,7 +37,8 @@ def r2_by_k(
 ) -> np.ndarray:
     """The R2 that `credit_quality` would report of `method` if k were another.
 
-    aria, aria_recent: exactly that. shrinkage: with the strength and depth that are best at each k.
+    aria: exactly that, and aria_recent of a given history; else at the best history of each k.
+    shrinkage: with the strength and depth that are best at each k.
     Methods that look at no labels have one R2 for all k; for them it is that of shrinkage, which
     says how much the labels tell about the returns.
 
@@ -46,7 +48,7 @@ def r2_by_k(
         method: `aggregate.method`.
         counted: (M, A) masks of the actions whose returns are to be predicted (all are fitted);
             None for a single mask of all.
-        history: utterances that make a cell of `aria_recent`.
+        history: utterances that make a cell of `aria_recent`; 0 for the best.
 
     Returns:
         (M, K) float64; 0 where all counted returns are equal.
@@ -54,8 +56,8 @@ def r2_by_k(
     if counted is None:
         counted = np.ones((1, len(data.targets)), bool)
     if method in HISTORIES:
-        cells = history if method == RECENT else None
-        errors = _cell_mean_errors(data, counted, folds, seed, cells)
+        lengths = _lengths(method, history)
+        errors = _cell_mean_errors(data, counted, folds, seed, lengths)
     else:
         errors = _shrinkage_errors(data, counted, folds, seed)
     squared = np.stack([errors(column.astype(np.int64)) for column in labels.T], axis=1)
@@ -96,22 +98,47 @@ def nested_r2(
 
 
 def _cell_mean_errors(
-    data: Log, counted: np.ndarray, folds: int, seed: int, history: int | None
+    data: Log, counted: np.ndarray, folds: int, seed: int, lengths: list[tuple[int | None, ...]]
 ) -> Errors:
-    """From labels to the (M,) squared errors of the cell means of the other folds' episodes."""
+    """From labels to the (M,) squared errors of the cell means of the other folds' episodes.
+
+    lengths: each a length of cells and those that stand in for it; the best of them counts.
+    """
     unseen = out_of_fold(ConstantCredit(), data, folds, seed).q
     targets, fold = data.targets, episode_folds(data, folds, seed)[data.actions]
     parts = [(fold == held, (fold != held).astype(np.float64)) for held in np.unique(fold)]
 
     def errors(labels: np.ndarray) -> np.ndarray:
-        cell = cell_codes(data, labels, history)
-        credit, count = unseen.copy(), int(cell.max()) + 1
+        means = {length: held_out(labels, length) for length in {n for of in lengths for n in of}}
+        found = [
+            counted @ (targets - _first([means[n] for n in of], unseen)) ** 2 for of in lengths
+        ]
+        totals = [((targets - _first([means[n] for n in of], unseen)) ** 2).sum() for of in lengths]
+        return found[int(np.argmin(totals))]
+
+    def held_out(labels: np.ndarray, length: int | None) -> np.ndarray:
+        cell = cell_codes(data, labels, length)
+        credit, count = np.empty(len(targets)), int(cell.max()) + 1
         for held, weight in parts:
-            mean = cell_means(cell, targets, count, weight=weight)[cell[held]]
-            credit[held] = np.where(np.isnan(mean), unseen[held], mean)
-        return counted @ (targets - credit) ** 2
+            credit[held] = cell_means(cell, targets, count, weight=weight)[cell[held]]
+        return credit
 
     return errors
+
+
+def _lengths(method: str, history: int) -> list[tuple[int | None, ...]]:
+    """The lengths of cells of `aria` and `aria_recent`, with what they fall back to."""
+    if method != RECENT:
+        return [(None,)]
+    return [backed_off(length) for length in ((history,) if history else CANDIDATES)]
+
+
+def _first(found: list[np.ndarray], last: np.ndarray) -> np.ndarray:
+    """(A,) of several credits the first that is known, else the last."""
+    credit = found[0]
+    for other in (*found[1:], last):
+        credit = np.where(np.isnan(credit), other, credit)
+    return credit
 
 
 def _shrinkage_errors(data: Log, counted: np.ndarray, folds: int, seed: int) -> Errors:

@@ -41,7 +41,7 @@ class SelectK:
 class Aggregate:
     """method, further: see credit/methods/registry.py. gamma: discount. folds: by episode.
 
-    history: utterances that make a cell of the method `aria_recent`.
+    history: utterances that make a cell of `aria_recent`; 0 = by cross-validation.
     objective: of `progress`. anchor: of `gigpo`.
 
     Raises AriaError for a number out of range.
@@ -51,7 +51,7 @@ class Aggregate:
     gamma: float = 0.95
     folds: int = 5
     further: tuple[str, ...] = ()
-    history: int = 2
+    history: int = 0
     objective: Literal["sum", "spread", "prefix"] = "prefix"
     anchor: Literal["observation", "state", "intentions"] = "intentions"
 

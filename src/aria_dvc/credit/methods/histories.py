@@ -20,13 +20,14 @@ class HistoryMeans(ABC):
     in sample: of a fitted action its own return counts. An action whose history was never fitted
     gets the mean return of its role.
 
-    history: so many last utterances count, the action's own included; None for all.
+    lengths: so many last utterances count, the action's own included; None for all. Of several
+        the first counts whose cell was fitted.
     """
 
     in_sample = True
     uses_labels = False
     uses_vectors = False
-    history: int | None = None
+    lengths: tuple[int | None, ...] = (None,)
 
     @abstractmethod
     def symbols(self, data: Log) -> np.ndarray:
@@ -51,7 +52,12 @@ class HistoryMeans(ABC):
 
         both = joined([self.fitted_, data.without_vectors()])
         symbols = pd.factorize(self.symbols(both))[0]
-        cell = cell_codes(both, symbols, self.history, with_action)
-        known, asked = np.split(cell, [len(self.fitted_.actions)])
-        mean = cell_means(known, self.fitted_.targets, int(cell.max(initial=-1)) + 1)[asked]
-        return np.where(np.isnan(mean), by_role(self.role_means_, data.role[data.actions]), mean)
+        found = np.full(len(data.actions), np.nan)
+        for length in self.lengths:
+            if not np.isnan(found).any():
+                break
+            cell = cell_codes(both, symbols, length, with_action)
+            known, asked = np.split(cell, [len(self.fitted_.actions)])
+            mean = cell_means(known, self.fitted_.targets, int(cell.max(initial=-1)) + 1)[asked]
+            found = np.where(np.isnan(found), mean, found)
+        return np.where(np.isnan(found), by_role(self.role_means_, data.role[data.actions]), found)
