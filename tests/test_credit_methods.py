@@ -192,6 +192,9 @@ class PeekingCredit:
             return np.array([float(data.text[row][-1]) for row in following])
         return data.vectors[following, 0].astype(float)
 
+    def v(self, data: Log) -> np.ndarray:
+        return self.q(data)
+
 
 @pytest.mark.parametrize(
     "peek", ["length", "outcome", "other episodes", "next text", "next embedding"]

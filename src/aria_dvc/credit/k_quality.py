@@ -110,11 +110,9 @@ def _cell_mean_errors(
 
     def errors(labels: np.ndarray) -> np.ndarray:
         means = {length: held_out(labels, length) for length in {n for of in lengths for n in of}}
-        found = [
-            counted @ (targets - _first([means[n] for n in of], unseen)) ** 2 for of in lengths
-        ]
-        totals = [((targets - _first([means[n] for n in of], unseen)) ** 2).sum() for of in lengths]
-        return found[int(np.argmin(totals))]
+        credits = [_first([means[length] for length in of], unseen) for of in lengths]
+        squared = [(targets - credit) ** 2 for credit in credits]
+        return counted @ min(squared, key=np.sum)
 
     def held_out(labels: np.ndarray, length: int | None) -> np.ndarray:
         cell = cell_codes(data, labels, length)
