@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DIRECTIONS = 32  # of most variance, which a vector is reduced to
 BATCH = 512
 DECAY = 0.03
-PASSES_AT_LEAST = 150  # steps, however short the log
+STEPS_AT_LEAST = 400  # however short the log
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class CriticCredit:
         import torch
 
         per_pass = -(-count // BATCH)
-        passes = max(self.epochs, -(-PASSES_AT_LEAST // per_pass))
+        passes = max(self.epochs, -(-STEPS_AT_LEAST // per_pass))
         return [rows for _ in range(passes) for rows in torch.randperm(count).split(BATCH)]
 
     def _loss(

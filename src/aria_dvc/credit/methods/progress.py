@@ -20,7 +20,7 @@ import scipy.linalg
 
 from aria_dvc.credit.methods.base import episode_folds, role_means
 from aria_dvc.credit.methods.regression import spread_rows
-from aria_dvc.credit.methods.ridge import LandmarkFeatures
+from aria_dvc.credit.methods.ridge import LandmarkFeatures, predicted
 from aria_dvc.credit.methods.similarity import (
     Describer,
     Similarity,
@@ -67,19 +67,20 @@ class ProgressCredit:
             return self
         self.describer_ = Describer().fit(data)
         actions = self.describer_.describe(data)
-        landmarks = actions.take(spread_rows(actions.turn, self.landmarks))
-        self.basis_ = LandmarkFeatures(same_words_and_meaning, landmarks)
+        self.landmarks_ = actions.take(spread_rows(actions.turn, self.landmarks))
+        basis = LandmarkFeatures(same_words_and_meaning, self.landmarks_)
         surplus = data.outcomes - mean_outcomes(self.means_, data)
-        rows = objective_rows(self.objective, self.basis_.of(actions), surplus, units)
+        rows = objective_rows(self.objective, basis.of(actions), surplus, units)
         fold = episode_folds(data, self.folds, self.seed)[data.actions][units.first]
-        self.weights_ = _ridge(rows, fold)
+        self.weights_ = basis.on_landmarks(_ridge(rows, fold))
         return self
 
     def contributions(self, data: Log) -> np.ndarray:
         """(A,) float64 c_t."""
         if self.weights_ is None or not len(data.actions):
             return np.zeros(len(data.actions))
-        return self.basis_.of(self.describer_.describe(data)).astype(np.float64) @ self.weights_
+        actions = self.describer_.describe(data)
+        return predicted(same_words_and_meaning, self.landmarks_, self.weights_, actions)
 
     def q(self, data: Log) -> np.ndarray:
         return self._progress(data)[0]

@@ -50,7 +50,8 @@ def method_class(name: str, settings: AnyAggregate | None = None) -> Callable[[]
     if name not in METHODS:
         raise AriaError(f"unknown credit method {name}{did_you_mean(name, METHODS)}")
     module, attribute = METHODS[name]
-    found = getattr(import_module(f"aria_dvc.credit.methods.{module}"), attribute)
+    named = import_module(f"aria_dvc.credit.methods.{module}")
+    found: Callable[..., CreditMethod] = getattr(named, attribute)
     if name not in ARGUMENTS:
         return found
     return partial(found, getattr(settings or Aggregate(), ARGUMENTS[name]))

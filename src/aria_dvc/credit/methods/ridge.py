@@ -45,6 +45,10 @@ class LandmarkFeatures:
             features[block] = scipy.linalg.solve_triangular(self.root, kernel.T, lower=True).T
         return features
 
+    def on_landmarks(self, weights: np.ndarray) -> np.ndarray:
+        """(m,) float64 weights of the landmarks for those of the features."""
+        return scipy.linalg.solve_triangular(self.root.T, weights.astype(np.float64), lower=False)
+
     def _root(self) -> np.ndarray:
         """(m, m) float64 lower Cholesky factor of the landmarks' kernel."""
         kernel = self.kernel(Similarity(self.landmarks, self.landmarks))
@@ -82,20 +86,23 @@ class LandmarkRidge:
 
         self.penalty_, self.held_out_ = _descend(held_out, folds)
         solution = _solution(gram, features.T @ residual.astype(np.float32), self.penalty_)
-        self.weights_ = scipy.linalg.solve_triangular(
-            basis.root.T, solution.astype(np.float64), lower=False
-        )
+        self.weights_ = basis.on_landmarks(solution)
         return self
 
     def predict(self, actions: Described) -> np.ndarray:
         """(A,) float64 residual returns."""
-        found = np.empty(len(actions))
-        for start in range(0, len(actions), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            found[block] = self.kernel(Similarity(actions.take(block), self.landmarks)) @ (
-                self.weights_
-            )
-        return found
+        return predicted(self.kernel, self.landmarks, self.weights_, actions)
+
+
+def predicted(
+    kernel: Kernel, landmarks: Described, weights: np.ndarray, actions: Described
+) -> np.ndarray:
+    """(A,) float64 weighted sums of the kernel with the landmarks, whose (m,) weights these are."""
+    found = np.empty(len(actions))
+    for start in range(0, len(actions), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found[block] = kernel(Similarity(actions.take(block), landmarks)) @ weights
+    return found
 
 
 def _solution(gram: np.ndarray, moment: np.ndarray, penalty: float) -> np.ndarray:
