@@ -1,10 +1,12 @@
-"""Compare the credit methods on logs: accuracy on unseen episodes, calibration, variance, time.
+"""Compare the credit methods on logs: what they know of unseen games, variance, time.
 
-    python benchmarks/credit.py LOG [LOG ...] [--repeats 3] [--out table.md]
+    python benchmarks/credit.py LOG [LOG ...] [--group-by FIELD] [--methods ...] [--out table.md]
 
-Every method is fitted on the same folds by episode, `--repeats` times with other folds; where the
-log names the target of each game, whole targets are held out too, which shows how much of a
-credit rests on targets that were seen before. The intentions are those of the whole log, cut at
+Every method is fitted on the same folds, and judged within role (see credit/skill.py): by its q, by
+its v (the same without the action), by what the action adds, and by its skill over the best of role
+mean, turn index, and turn index with history. Intervals (95 %) draw whole groups. --group-by keeps
+groups (`word`, the target, in Guess My City dialogues) whole in the folds, which shows how much of
+a credit rests on targets that were seen before. The intentions are those of the whole log, cut at
 the k of the best silhouette (or --k), as in a pipeline run.
 """
 
@@ -21,22 +23,24 @@ import numpy as np
 from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.logs import read_logs
 from aria_dvc.credit.methods.registry import make_method, method_class, method_names
-from aria_dvc.credit.quality import credit_quality, r_squared
+from aria_dvc.credit.quality import Baselines, baselines, credit_quality
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.errors import AriaError
 from aria_dvc.files import written_aside
 from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log
-from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 
 COLUMNS = (
     "method",
-    "R2 (unseen episodes)",
-    "R2 (unseen targets)",
-    "calibration error",
+    "R2 of q",
+    "R2 of v",
+    "action adds",
+    "skill",
+    "gamma 1: R2 of q",
+    "gamma 1: action adds",
     "variance ratio",
-    "effective sample size",
-    "fit, s",
-    "score, ms a turn",
+    "all, s",
 )
 
 
@@ -45,19 +49,23 @@ def main() -> None:
     lines = []
     for path in args.logs:
         data = data_of(path, args)
-        groups = targets_of(path, data)
+        start = time.perf_counter()
+        known = baselines(data, args.folds, args.seed)
         lines += [
             f"{path.name}: {data.episodes} episodes, {len(data.actions)} actions, k = "
-            f"{data.labels.max() + 1}, gamma = {args.gamma}, {args.repeats} x {args.folds} folds",
+            f"{data.labels.max() + 1}, gamma = {args.gamma}, {args.folds} folds by "
+            f"{args.group_by or 'episode'}, outcome {args.outcome}, moves "
+            f"{'left out' if args.no_moves else 'credited'}; baselines in "
+            f"{time.perf_counter() - start:.0f} s",
             "",
             "| " + " | ".join(COLUMNS) + " |",
             "|" + "---|" * len(COLUMNS),
         ]
+        print("\n".join(lines[-4:]), flush=True)
         for name in args.methods:
-            lines.append("| " + " | ".join(row(name, data, groups, args)) + " |")
+            lines.append("| " + " | ".join(row(name, data, known, args)) + " |")
             print(lines[-1], flush=True)
         lines.append("")
-    print("\n".join(lines))
     if args.out:
         with written_aside(args.out) as aside:
             aside.write_text("\n".join(lines), "utf-8")
@@ -67,7 +75,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("logs", nargs="+", type=Path)
     parser.add_argument("--methods", nargs="+", default=method_names(), choices=method_names())
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--group-by", metavar="FIELD")
+    parser.add_argument("--outcome", choices=("win_test", "recorded"), default="win_test")
+    parser.add_argument("--no-moves", action="store_true")
     parser.add_argument("--folds", type=int, default=Aggregate.folds)
     parser.add_argument("--k", type=int)
     parser.add_argument("--gamma", type=float, default=Aggregate.gamma)
@@ -78,7 +88,8 @@ def parse() -> argparse.Namespace:
 
 
 def data_of(path: Path, args: argparse.Namespace) -> Log:
-    log = read_logs([path], args.gamma)
+    how = Reading(group_by=args.group_by, outcome=args.outcome, moves=not args.no_moves)
+    log = read_logs([path], args.gamma, reading=how)
     if not log.vectors.shape[1]:
         vectors = embed_texts(log.text.tolist(), args.embed, EMBED_BATCH, True, {})
         log = replace(log, vectors=vectors)
@@ -86,65 +97,36 @@ def data_of(path: Path, args: argparse.Namespace) -> Log:
     return labelled(log, settings)
 
 
-def targets_of(path: Path, data: Log) -> np.ndarray | None:
-    """(n,) code of the game's target of each utterance; None if the log names none."""
-    targets = [episode.record.config.get("target") for episode in read_log(path)]
-    if None in targets:
-        return None
-    return np.unique(targets, return_inverse=True)[1][data.episode]
-
-
-def row(name: str, data: Log, groups: np.ndarray | None, args: argparse.Namespace) -> list[str]:
-    seeds = range(args.seed, args.seed + args.repeats)
-    quality = [
-        credit_quality(method_class(name), data, args.folds, seed, sample_size=seed == args.seed)
-        for seed in seeds
-    ]
-    r2 = [one["r2"]["method"] for one in quality]
-    first = quality[0]
-    fit, score = timed(name, data)
+def row(name: str, data: Log, known: Baselines, args: argparse.Namespace) -> list[str]:
+    start = time.perf_counter()
+    try:
+        make_method(name).fit(data.where(data.episode < 2))
+    except AriaError:
+        return [name, *("-" for _ in COLUMNS[1:])]
+    quality = credit_quality(
+        method_class(name), data, args.folds, args.seed, sample_size=False, known=known
+    )
+    with_gamma = quality["skill"]["all"]
+    plain = (quality["undiscounted_skill"] or quality["skill"])["all"]
     return [
         name,
-        f"{np.mean(r2):.3f} ± {np.std(r2):.3f} (folds ± {fold_spread(quality):.3f})",
-        unseen_targets(name, data, groups, args),
-        f"{np.mean([one['calibration_error'] for one in quality]):.3f}",
-        f"{first['variance_ratio']:.3f}",
-        shown(first["effective_sample_size"]),
-        f"{fit:.1f}",
-        f"{score:.2f}",
+        shown(with_gamma["r2"]),
+        shown(with_gamma["value_r2"]),
+        shown(with_gamma["action_adds"]),
+        f"{shown(with_gamma['skill'])} over {with_gamma['over']}",
+        shown(plain["r2"]),
+        shown(plain["action_adds"]),
+        f"{quality['variance_ratio']:.3f}",
+        f"{time.perf_counter() - start:.1f}",
     ]
 
 
-def fold_spread(quality: list[dict[str, Any]]) -> float:
-    return float(np.mean([one["r2_folds"]["method"]["std"] for one in quality]))
-
-
-def unseen_targets(
-    name: str, data: Log, groups: np.ndarray | None, args: argparse.Namespace
-) -> str:
-    """R2 when all games of a fifth of the targets are held out."""
-    if groups is None:
+def shown(score: dict[str, Any]) -> str:
+    """A score with its interval."""
+    if score["value"] is None:
         return "-"
-    dealt = np.random.default_rng(args.seed).permutation(groups.max() + 1) % args.folds
-    credit = np.empty(len(data))
-    for held in range(args.folds):
-        test = dealt[groups] == held
-        scored = make_method(name).fit(data.where(~test)).credit(data.where(test))
-        credit[np.flatnonzero(test & data.is_action)] = scored
-    return f"{r_squared(credit[data.is_action], data.targets):.3f}"
-
-
-def timed(name: str, data: Log) -> tuple[float, float]:
-    """Seconds of a fit on all episodes, milliseconds an action to score them as unseen ones."""
-    start = time.perf_counter()
-    method = make_method(name).fit(data)
-    fitted = time.perf_counter()
-    method.credit(replace(data, returns=np.full(len(data), np.nan)))
-    return fitted - start, 1000 * (time.perf_counter() - fitted) / len(data.actions)
-
-
-def shown(size: float | None) -> str:
-    return "all" if size is None else f"{size:,.1f}" if size < 100 else f"{size:,.0f}"
+    low, high = (np.nan if score[of] is None else score[of] for of in ("low", "high"))
+    return f"{score['value']:.3f} ({low:.3f} to {high:.3f})"
 
 
 if __name__ == "__main__":

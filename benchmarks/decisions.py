@@ -25,10 +25,10 @@ import numpy as np
 from aria_dvc.arena.assignments import assign
 from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.credit.chain import choose_k
-from aria_dvc.credit.methods.base import fit_credit, out_of_fold
+from aria_dvc.credit.methods.base import fit_values, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
-from aria_dvc.credit.quality import r_squared
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
+from aria_dvc.credit.variance import r_squared
 from aria_dvc.files import written_aside
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.decided import tell_decisions
@@ -46,7 +46,7 @@ from aria_dvc.settings import Decisions
 
 KS = (2, 5, 10, 20)
 METHODS = ("turn_index", "aria", "aria_recent", "shrinkage", "regression")
-VARIANCES = ("aria", "aria_recent", "advantage")
+VARIANCES = ("aria", "aria_recent")
 GAMES = ("bargaining", "negotiation")
 
 
@@ -101,7 +101,9 @@ def report(episodes: list[Episode]) -> list[str]:
     name = episodes[0].game
     lines = [f"\n{name}: {len(episodes)} games, {len(demands)} utterances, {known} offers\n"]
     columns = [*(f"k = {k}" for k in KS), "chosen k", "R2 there", *METHODS]
-    lines += table_head(["embedded", "distinct", *columns, *(f"var {m}" for m in VARIANCES)])
+    lines += table_head(
+        ["embedded", "distinct", *columns, *(f"var {m}" for m in (*VARIANCES, "q - v"))]
+    )
     print("\n".join(lines), flush=True)
     for form in get_args(Decisions):
         lines.append("| " + " | ".join(measured(form, episodes, demands)) + " |")
@@ -145,8 +147,10 @@ def measured(form: Decisions, episodes: list[Episode], demands: np.ndarray) -> l
     groups = [space.cuts.at(min(k, largest)).astype(int) for k in (*KS, chosen)]
     explained = [between(demands, 2 * g + log.role_codes) for g in groups]
     log = log.with_labels(groups[-1])
-    r2 = [r_squared(out_of_fold(make_method(m), log), log.targets) for m in METHODS]
-    var = [float(np.var(fit_credit(make_method(m), log)) / np.var(log.targets)) for m in VARIANCES]
+    r2 = [r_squared(out_of_fold(make_method(m), log).q, log.targets) for m in METHODS]
+    credits = [fit_values(make_method(m), log).q for m in VARIANCES]
+    credits.append(fit_values(make_method("regression"), log).advantage)
+    var = [float(np.var(credit) / np.var(log.targets)) for credit in credits]
     numbers = [shown(value) for value in (*explained, *r2, *var)]
     numbers.insert(len(KS), str(chosen))
     return [form, str(space.distinct), *numbers]

@@ -27,7 +27,8 @@ def play(params: Params, log: str) -> list[Episode]:
 
 def read_own(params: Params, log: str) -> list[Episode]:
     own = params.logs[log]
-    return read_log(own.source, log, agents=own.agents, group_by=own.group_by)
+    how = {"agents": own.agents, "group_by": own.group_by}
+    return read_log(own.source, log, **how, outcome=own.outcome, moves=own.moves)
 
 
 if __name__ == "__main__":

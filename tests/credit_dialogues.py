@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from aria_dvc.credit.methods.registry import method_names
 from aria_dvc.intentions.log import Log
+
+ANY_GAME = [name for name in method_names() if name != "belief"]  # of guessing games alone
 
 
 def dialogues(

@@ -35,14 +35,21 @@ def assert_no_leakage(
         LeakageError: it does not; the message names the change and the action.
     """
     method = make().fit(fitted)
-    credit = method.credit(scored)
+    for value in (method.q, method.v):
+        _unchanged(value, scored, cuts, seed)
+
+
+def _unchanged(
+    value: Callable[[Log], np.ndarray], scored: Log, cuts: tuple[int, ...], seed: int
+) -> None:
+    credit = value(scored)
     for name, changed in _alone_or_other_outcomes(scored, seed):
-        _compare(credit[: len(changed.actions)], method.credit(changed), name)
+        _compare(credit[: len(changed.actions)], value(changed), name)
     for cut in cuts:
         past = _up_to_action(scored, cut)
         kept = credit[past[scored.is_action]]
         for name, changed, same in _other_futures(scored, past, seed):
-            _compare(kept, method.credit(changed)[same[changed.is_action]], f"{name} after {cut}")
+            _compare(kept, value(changed)[same[changed.is_action]], f"{name} after {cut}")
 
 
 def _alone_or_other_outcomes(data: Log, seed: int) -> Iterator[tuple[str, Log]]:

@@ -100,6 +100,7 @@ def made_up_game(
     rewards["cell"] = [f"{r.role}{r.turn}" for r in rewards.itertuples()]
     rewards["cell_size"] = rewards.groupby("cell")["cell"].transform("count")
     rewards["reward"] = rewards.groupby("cell")["return"].transform("mean")
+    rewards["value"] = rewards.groupby(["role", "turn"])["return"].transform("mean")
     prompts = table[["game", "episode_id", "role"]].drop_duplicates()
     prompts = prompts.assign(system_prompt=lambda t: "You are " + t["role"] + ".", info="{}")
     return LogFrames(game, table.drop(columns="return"), prompts, rewards)

@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 import aria_dvc
 from aria_dvc.__main__ import main
+from aria_dvc.credit.logs import COLUMNS
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
 
@@ -63,12 +64,12 @@ def test_every_shape_of_a_log_and_the_command_give_the_same_credit(tmp_path, cap
     log, path = entries(), tmp_path / "log.jsonl"
     path.write_text("\n".join(json.dumps(entry) for entry in log))
     expected = aria_dvc.credit(log, method=method)
-    assert list(expected.columns) == ["episode_id", "position", "role", "return", "reward"]
+    assert list(expected.columns) == COLUMNS
     for same in (path, str(path), [path]):
         pd.testing.assert_frame_equal(aria_dvc.credit(same, method=method), expected)
     found = aria_dvc.credit(frame_of(log), method=method)
     assert found["position"].tolist() == (10 * expected["position"]).tolist()
-    columns = ["episode_id", "role", "return", "reward"]
+    columns = ["episode_id", "role", "return", "reward", "value"]
     pd.testing.assert_frame_equal(found[columns], expected[columns])
     assert capsys.readouterr() == ("", "")
     out = tmp_path / "credit.parquet"

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.credit_dialogues import ANY_GAME
 
 from aria_dvc.__main__ import main
 from aria_dvc.credit.labelling import nearest_cluster, unseen_labels
-from aria_dvc.credit.logs import read_logs
-from aria_dvc.credit.methods.registry import method_names
+from aria_dvc.credit.logs import COLUMNS, read_logs
 from aria_dvc.credit.settings import EMBED_BATCH
 from aria_dvc.intentions.log import Log
 
@@ -48,14 +48,14 @@ def run(*arguments: object) -> int:
     return main(["credit", *(str(argument) for argument in arguments)])
 
 
-@pytest.mark.parametrize("method", method_names())
+@pytest.mark.parametrize("method", ANY_GAME)
 def test_credit_of_the_fitted_log(tmp_path, method):
     log, out = write_log(tmp_path / "log.jsonl", 24, seed=0), tmp_path / "credit.parquet"
     quality = tmp_path / "quality.json"
     options = ("--method", method, "--out", out, "--k", 4, "--quality", quality)
     assert run(log, *options) == 0
     table = pd.read_parquet(out)
-    assert list(table.columns) == ["episode_id", "position", "role", "return", "reward"]
+    assert list(table.columns) == COLUMNS
     assert set(table["role"]) == {"buyer"}
     assert np.isfinite(table["reward"]).all()
     last = table.groupby("episode_id").tail(1)
@@ -144,7 +144,7 @@ def test_only_dialogues_of_the_fitted_kind_are_scored(tmp_path, capsys):
     assert run(log, "--score", other, "--game", "negotiation", *options) == 0
 
 
-@pytest.mark.parametrize("method", method_names())
+@pytest.mark.parametrize("method", ANY_GAME)
 def test_a_single_episode_has_a_credit(tmp_path, method):
     log, out = write_log(tmp_path / "log.jsonl", 1, seed=3), tmp_path / "out.parquet"
     quality = tmp_path / "quality.json"

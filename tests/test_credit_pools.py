@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.credit_dialogues import ANY_GAME
 
 from aria_dvc.credit.chain import credited
-from aria_dvc.credit.methods.base import episode_folds, fit_credit
-from aria_dvc.credit.methods.registry import make_method, method_names
+from aria_dvc.credit.methods.base import episode_folds, fit_values
+from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import Aggregate, CreditSettings, SelectK
 from aria_dvc.intentions.log import Log
 from aria_dvc.intentions.space import find_intentions
@@ -48,7 +49,7 @@ def test_what_is_no_action_has_no_return():
     assert (log.episodes, log.acting_episodes) == (16, 12)
 
 
-@pytest.mark.parametrize("method", method_names())
+@pytest.mark.parametrize("method", ANY_GAME)
 @pytest.mark.parametrize("choice", ["silhouette", "cross_validated"])
 def test_every_method_credits_the_actions_alone(method, choice):
     log = pooled(CASTS * 5)
@@ -59,19 +60,19 @@ def test_every_method_credits_the_actions_alone(method, choice):
     assert set(rewards["role"]) == {"alice", "bob"}
 
 
-@pytest.mark.parametrize("method", method_names())
+@pytest.mark.parametrize("method", ANY_GAME)
 def test_what_scripts_earn_changes_no_credit(method):
     logs = [pooled(CASTS * 5, scripted_reward=reward) for reward in (0.0, 1.0)]
     first, other = (credited(log, settings(method))[0]["reward"].to_numpy() for log in logs)
     np.testing.assert_array_equal(first, other)
 
 
-@pytest.mark.parametrize("method", method_names())
+@pytest.mark.parametrize("method", ANY_GAME)
 @pytest.mark.parametrize("acting", [1, 2, 4])
 def test_a_few_games_with_actions_among_many_without(method, acting):
     casts = [*CASTS[:3], CASTS[0]][:acting] + [CASTS[3]] * 8
     log = pooled(casts)
-    assert np.isfinite(fit_credit(make_method(method), log)).all()
+    assert np.isfinite(fit_values(make_method(method), log).q).all()
     _, quality = credited(log, settings(method))
     assert quality["episodes"] == acting
 

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 from tests.credit_dialogues import dialogues
 
-from aria_dvc.credit.k_quality import r2_by_k
+from aria_dvc.credit.k_quality import nested_r2, r2_by_k
 from aria_dvc.credit.methods.base import out_of_fold
-from aria_dvc.credit.methods.registry import make_method, method_class
+from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.quality import (
     calibration,
     credit_quality,
     effective_sample_size,
     noise_variance,
-    r_squared,
 )
+from aria_dvc.credit.settings import Aggregate
+from aria_dvc.credit.variance import r_squared
 
 
 def test_r_squared_against_its_definition():
@@ -50,7 +51,7 @@ def test_quality_of_a_known_structure():
 
 def test_effective_sample_size_of_cell_means_is_turns_per_cell():
     data = dialogues(400, 1, topics=5)
-    credit = make_method("aria").fit(data).credit(data)
+    credit = make_method("aria").fit(data).q(data)
     sizes = [
         effective_sample_size(noise_variance(lambda: make_method("aria"), data, credit, seed=seed))
         for seed in range(40)
@@ -79,7 +80,8 @@ def test_r2_by_k_prefers_the_cut_that_shows_the_topic(method):
 
 
 @pytest.mark.parametrize(
-    ("method", "folds", "history"), [("aria", 2, 2), ("aria", 5, 2), ("aria_recent", 3, 1)]
+    ("method", "folds", "history"),
+    [("aria", 2, 2), ("aria", 5, 2), ("aria_recent", 3, 1), ("aria_recent", 3, 3)],
 )
 def test_r2_by_k_of_cell_means_is_that_of_their_credit_quality(method, folds, history):
     data = dialogues(60)
@@ -87,9 +89,9 @@ def test_r2_by_k_of_cell_means_is_that_of_their_credit_quality(method, folds, hi
     columns = rng.integers(0, 4, (len(data), 6))
     scores = r2_by_k(data, columns, method, folds=folds, seed=3, history=history)[0]
     for column, score in zip(columns.T, scores, strict=True):
-        make = method_class(method, history)
-        held = credit_quality(make, replace(data, labels=column), folds, seed=3)
-        assert score == pytest.approx(held["r2"]["method"], abs=1e-12)
+        cut = replace(data, labels=column)
+        held = out_of_fold(make_method(method, Aggregate(history=history)), cut, folds, seed=3).q
+        assert score == pytest.approx(r_squared(held, data.targets), abs=1e-12)
 
 
 def test_r2_by_k_of_shrinkage_is_at_its_best_settings():
@@ -98,7 +100,7 @@ def test_r2_by_k_of_shrinkage_is_at_its_best_settings():
     columns = np.random.default_rng(0).integers(0, 4, (len(data), 3))
     columns[:, 1] = data.labels
     for column, score in zip(columns.T, r2_by_k(data, columns, "shrinkage")[0], strict=True):
-        nested = out_of_fold(make_method("shrinkage"), replace(data, labels=column))
+        nested = out_of_fold(make_method("shrinkage"), replace(data, labels=column)).q
         assert score == pytest.approx(r_squared(nested, data.targets), abs=0.03)
         assert score >= r_squared(nested, data.targets) - 1e-9
 
@@ -115,3 +117,23 @@ def test_r2_by_k_of_the_counted_actions_alone():
     masks = np.stack([agent, ~agent])
     scores = r2_by_k(both, data.labels[:, None], "shrinkage", counted=masks)[:, 0]
     assert scores[0] > 0.5 > 0.1 > scores[1]
+
+
+@pytest.mark.parametrize("method", ["aria", "regression"])
+def test_choosing_k_by_noise_shows_in_the_score_of_the_choice_not_in_the_nested_one(method):
+    """Permuted labels tell nothing: the best of many cuts is flattered, the nested score is not."""
+    data = dialogues(40, seed=5)
+    columns = np.random.default_rng(0).integers(0, 3, (len(data), 40))
+    best = r2_by_k(data, columns, method)[0].max()
+    found, chosen = nested_r2(data, columns, method)
+    assert len(chosen) == 5
+    assert found < best - 0.01
+
+
+def test_nested_k_is_the_cut_that_shows_the_topic():
+    data = dialogues(80)
+    noise = np.random.default_rng(0).integers(0, 4, (len(data), 2))
+    columns = np.stack([noise[:, 0], data.labels, noise[:, 1]], axis=1)
+    found, chosen = nested_r2(data, columns, "shrinkage")
+    assert chosen == [1] * 5
+    assert found == pytest.approx(r2_by_k(data, columns, "shrinkage")[0].max(), abs=0.03)

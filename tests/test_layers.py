@@ -35,7 +35,8 @@ LAYERS = (
     {"player_specs", "settings"},
     {"player_checks"},
     {"params"},
-    {"records", "oracles"},
+    {"oracles"},
+    {"records"},
     {"games", "servers", "models"},
     {"players", "intentions"},
     {"arena", "credit"},
@@ -44,8 +45,9 @@ LAYERS = (
     {""},  # aria_dvc/__init__.py, the public functions
     {"__main__"},
 )
-# Playing and learning meet in the pipeline alone: neither side knows of the other.
-PLAYING = {"oracles", "games", "players", "arena", "truth"}
+# Playing and learning meet in the pipeline alone: neither side knows of the other. What is known of
+# a guessing game's targets serves both: answers there, outcomes and beliefs here.
+PLAYING = {"games", "players", "arena", "truth"}
 LEARNING = {"intentions", "credit", "learning", "report"}
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 

@@ -26,13 +26,14 @@ from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_entries, read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.tables import episodes_table, turns_table
 
 WRONG = cases("agents")
 
 
 def only(entry, **options) -> Episode:
-    (episode,) = read_entries([entry], **options)
+    (episode,) = read_entries([entry], Reading(**options))
     return episode
 
 
@@ -217,7 +218,7 @@ def test_verifiers_with_several_agents_is_an_episode_each():
     assert (one.rewards, two.rewards) == ({"solver": 2.25}, {"judge": 0.5})
     assert (one.episode_id, two.episode_id) == ("tr1", "tr2")
     assert one.group_id == two.group_id == "k4"
-    assert [e.rewards for e in read_entries([entry], agents=("assistant",))] == [
+    assert [e.rewards for e in read_entries([entry], Reading(agents=("assistant",)))] == [
         {"solver": 2.25},
         {"judge": 0.5},
     ]

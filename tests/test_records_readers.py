@@ -327,4 +327,42 @@ def test_done_is_true_or_false_and_nothing_else(tmp_path, done, reward):
         with pytest.raises(AriaError, match="done is 'False'"):
             read_log(path)
     else:
-        assert read_log(path)[0].rewards == {"agent": reward}
+        assert read_log(path, outcome="recorded")[0].rewards == {"agent": reward}
+
+
+def city(questions: list[str], done: bool, word: str = "Seoul,South Korea") -> dict:
+    return {"conversation": [f"{asked}? Yes." for asked in questions], "done": done, "word": word}
+
+
+def test_city_games_are_won_by_the_games_own_test_unless_the_recorded_outcome_is_asked(
+    tmp_path, caplog
+):
+    path = tmp_path / "log.json"
+    games = [
+        city(["Is it big", "Is it Seoul"], True),
+        city(["Is it big", "Is it near Seoul"], True),
+        city(["Is it Seoul"], False),
+        city(["Is it Atlantis"], True, "Atlantis"),  # no target: nothing but what is recorded
+    ]
+    path.write_text(json.dumps(games))
+    found = [episode.rewards["agent"] for episode in read_log(path)]
+    assert found == [1.0, 0.0, 1.0, 1.0]
+    assert "2 of 3 recorded outcomes contradict" in caplog.text
+    caplog.clear()
+    recorded = read_log(path, outcome="recorded")
+    assert [episode.rewards["agent"] for episode in recorded] == [1.0, 1.0, 0.0, 1.0]
+    assert "outcome: recorded is used" in caplog.text
+
+
+def test_buttons_of_casino_are_marked_and_may_be_left_out_of_credit(tmp_path):
+    path = tmp_path / "log.json"
+    texts = [("a", "I need water"), ("b", "ok"), ("a", "Submit-Deal"), ("b", "Accept-Deal")]
+    people = {name: {"outcomes": {"points_scored": 18}} for name in ("a", "b")}
+    chat = [{"id": name, "text": text} for name, text in texts]
+    path.write_text(json.dumps([{"chat_logs": chat, "participant_info": people}]))
+    episode = read_log(path)[0]
+    assert episode.info["moves"] == [2, 3]
+    assert turns_table([episode])["is_action"].all()
+    left = turns_table(read_log(path, moves=False))
+    assert left["is_action"].tolist() == [True, True, False, False]
+    assert left["turns"].tolist() == [2, 2, 2, 2]

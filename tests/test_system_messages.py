@@ -30,6 +30,7 @@ from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.log_vectors import log_vectors_table, vectors_of
 from aria_dvc.records.published import published, write_log
 from aria_dvc.records.readers import read_entries, read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import EMBEDDINGS, EPISODES, REWARDS, TURNS, read_table
 from aria_dvc.records.tables import check_lengths, episodes_table, turns_table
 
@@ -49,7 +50,7 @@ def entry_of(*messages: dict[str, str], **more: Any) -> Entry:
 
 
 def only(entry: Entry, **options: Any) -> Episode:
-    (episode,) = read_entries([entry], **options)
+    (episode,) = read_entries([entry], Reading(**options))
     return episode
 
 

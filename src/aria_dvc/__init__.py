@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 # Importing anything below `aria_dvc.credit` binds that package to the name `credit`, once. It
 # happens here, before the function takes the name for good; the package is reached by imports.
@@ -31,6 +31,8 @@ def credit(
     game: str | None = None,
     agent: str | Sequence[str] = (),
     group_by: str | None = None,
+    outcome: Literal["win_test", "recorded"] = "win_test",
+    moves: bool = True,
 ) -> pd.DataFrame:
     """What every action of a log of finished dialogues was worth (paper sec. 3.3).
 
@@ -42,7 +44,7 @@ def credit(
             an utterance: episode_id, role, text, reward (its role's final reward, in all of the
             role's rows; null for a role that does not act) and, if known, position, group_id,
             embedding.
-        method: aria (the paper's), shrinkage, kernel, regression, prefix, turn_index or constant.
+        method: any of `aria credit --help`.
         k: number of intentions for aria and shrinkage; None for that of the best silhouette.
         gamma: discount per own turn. folds, seed: how episodes are held out.
         score: credit the actions of this log instead, without looking at its outcomes.
@@ -51,11 +53,13 @@ def credit(
         agent: who is credited, by role or name (`"assistant"`); by default every role with a
             reward. group_by: the field or column whose value is an episode's group; by default
             what the log has. Whole groups are held out.
+        outcome: of Guess My City dialogues, by the game's own test for a win or as recorded.
+        moves: False leaves buttons (CaSiNo's) out of credit.
 
     Returns:
         One row an action: episode_id, position (the message's place in its episode from 0, system
-        messages included, or what the frame says), role, return (discounted), reward (the credit;
-        out of fold where the method is not defined in sample).
+        messages included, or what the frame says), role, return (discounted), reward (the credit
+        q) and value (v, without the action); out of fold where the method is not in sample.
 
     Raises AriaError: one line with what, where and the remedy.
     """
@@ -65,7 +69,6 @@ def credit(
     settings = CreditSettings(
         "auto" if k is None else k, seed, aggregate=Aggregate(method, gamma, folds)
     )
-    reading = Reading(
-        agents=(agent,) if isinstance(agent, str) else tuple(agent), group_by=group_by
-    )
+    agents = (agent,) if isinstance(agent, str) else tuple(agent)
+    reading = Reading(agents=agents, group_by=group_by, outcome=outcome, moves=moves)
     return credited_log(log, settings, score, embed, game, reading)

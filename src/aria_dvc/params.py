@@ -101,7 +101,6 @@ class Params(Block):
             *self._log_problems(),
             *self._reward_problems(),
             *self._variant_problems(),
-            *self._credit_problems(),
             *self._player_problems(),
             *pool_problems(self.logs, self.evaluate, self.prepare.players),
             *self._online_problems(),
@@ -200,13 +199,6 @@ class Params(Block):
             if name not in self.evaluate.games:
                 yield f"evaluate.games.{name}: say how this game is evaluated"
 
-    def _credit_problems(self) -> Iterator[str]:
-        if self.aggregate.method == "advantage":
-            yield (
-                "aggregate.method: advantage is a difference, which no reward model learns as a "
-                "reward: list it in aggregate.further"
-            )
-
     def _variant_problems(self) -> Iterator[str]:
         if VANILLA not in self.variants or self.variants.get(VANILLA) != {"method": "none"}:
             yield "variants.vanilla: the base model is always evaluated: keep it, as method: none"
@@ -230,6 +222,11 @@ class Params(Block):
             yield (
                 f"variants.{name}.credit: {policy.credit} is neither aggregate.method nor among "
                 f"aggregate.further (known: {', '.join(known)})"
+            )
+        elif policy.advantage == "value" and policy.credit in get_args(PlainReturn):
+            yield (
+                f"variants.{name}.advantage: value is a credit method's, and {policy.credit} is "
+                "none: choose another advantage"
             )
         elif policy.placebo and policy.method != "reinforce":
             yield (

@@ -21,7 +21,17 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 Precision = Literal["auto", "float32", "bfloat16"]
 PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
 CreditMethod = Literal[
-    "aria", "aria_recent", "shrinkage", "kernel", "regression", "prefix", "advantage"
+    "aria",
+    "aria_recent",
+    "shrinkage",
+    "kernel",
+    "regression",
+    "progress",
+    "critic",
+    "group",
+    "gigpo",
+    "belief",
+    "prefix",
 ]
 Decisions = Literal["share", "worth", "text"]
 PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
@@ -161,6 +171,14 @@ class LogSource(Block):
         None,
         description="own logs: the field whose value is an episode's group, e.g. info.scenario; "
         "null = what the log has",
+    )
+    outcome: Literal["win_test", "recorded"] = Field(
+        "win_test",
+        description="own Guess My City dialogues: paid by the game's own test for a win, or as "
+        "recorded",
+    )
+    moves: bool = Field(
+        True, description="own logs: false leaves buttons (CaSiNo's) out of credit and training"
     )
 
     @property
@@ -336,17 +354,26 @@ class SelectKParams(Block):
 
 class AggregateParams(Block):
     method: CreditMethod = Field(
-        description="aria (cell means, the paper's), aria_recent, shrinkage, kernel, regression or "
-        "prefix"
+        description="aria (cell means, the paper's), aria_recent, shrinkage, kernel, regression, "
+        "progress, critic, group, gigpo, belief (guessing games) or prefix"
     )
     further: list[CreditMethod] = Field(
-        description="more of these methods, or advantage (q - v by regression), for variants that "
-        "train on their credit"
+        description="more of these methods, for variants that train on their credit"
     )
     history: int = Field(
-        ge=1,
+        ge=0,
         description="aria_recent: so many last utterances make a cell; 2 = the action and what it "
-        "answers (larger cells vary less and are more biased)",
+        "answers (larger cells vary less and are more biased), 0 = by cross-validation",
+    )
+    objective: Literal["sum", "spread", "prefix"] = Field(
+        "prefix",
+        description="progress: sum (contributions sum to the outcome), spread (evenly over the "
+        "turns) or prefix (so that the sum so far predicts it at every turn)",
+    )
+    anchor: Literal["observation", "state", "intentions"] = Field(
+        "intentions",
+        description="gigpo: steps compared have the same observation, state (all that was said) "
+        "or recent intentions",
     )
     gamma: float = Field(
         gt=0, le=1, description="discount per own turn; lower = later turns matter more"
@@ -399,9 +426,10 @@ class PolicyParams(Block):
         description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
         "terminal (no decay either)"
     )
-    advantage: Literal["return", "centred", "group", "normalised"] = Field(
+    advantage: Literal["return", "centred", "group", "normalised", "value"] = Field(
         description="return (the paper's), centred (minus the state's value), group (minus also "
-        "what other games of the same configuration brought) or normalised"
+        "what other games of the same configuration brought), normalised, or value (q - v, both "
+        "of the credit's method)"
     )
     placebo: bool = Field(
         False,

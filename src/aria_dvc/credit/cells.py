@@ -51,24 +51,30 @@ def acting_returns(log: Log) -> np.ndarray:
     return returns
 
 
-def cell_codes(log: Log, labels: np.ndarray, history: int | None = None) -> np.ndarray:
+def cell_codes(
+    log: Log, labels: np.ndarray, history: int | None = None, with_action: bool = True
+) -> np.ndarray:
     """(A,) int64: a number 0 .. C - 1 per acting role and label sequence up to the action.
 
     labels: (n,) non-negative integers. Numbers go by length, sequence and role.
     history: so many last labels count, the action's own included; None for all.
+    with_action: False leaves out the action's own label: what it shares is the history alone.
     """
+    labels, skipped = np.asarray(labels, np.int64), 0 if with_action else 1
     if history is not None:
-        return _recent_codes(log, np.asarray(labels, np.int64), history)
-    node = history_nodes(log.episode, log.place, np.asarray(labels, np.int64))[log.actions]
+        return _recent_codes(log, labels, range(skipped, history))
+    rows = log.actions - skipped
+    node = history_nodes(log.episode, log.place, labels)[rows]
+    node = np.where(log.place[log.actions] >= skipped, node, -1)
     keys = node * len(log.role_names) + log.role_codes[log.actions]
     return np.unique(keys, return_inverse=True)[1]
 
 
-def _recent_codes(log: Log, labels: np.ndarray, history: int) -> np.ndarray:
-    """`cell_codes` of the last labels; before the first utterance of an episode stands 0."""
+def _recent_codes(log: Log, labels: np.ndarray, counted: range) -> np.ndarray:
+    """`cell_codes` of the labels so far back; before an episode's first utterance stands 0."""
     rows, span = log.actions, int(labels.max(initial=0)) + 2
-    codes = log.role_codes[rows]
-    for back in range(min(history, int(log.place.max(initial=0)) + 1)):
+    codes = np.unique(log.role_codes[rows], return_inverse=True)[1]
+    for back in counted[: int(log.place.max(initial=0)) + 1]:
         said = log.place[rows] >= back
         symbol = np.where(said, labels[np.maximum(rows - back, 0)] + 1, 0)
         codes = np.unique(codes * span + symbol, return_inverse=True)[1]

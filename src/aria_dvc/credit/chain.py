@@ -18,8 +18,8 @@ import numpy as np
 
 from aria_dvc.credit.cells import Cells, aggregate
 from aria_dvc.credit.curves import cell_curves, kinds
-from aria_dvc.credit.k_quality import r2_by_k
-from aria_dvc.credit.methods.base import fit_credit
+from aria_dvc.credit.k_quality import nested_r2, r2_by_k
+from aria_dvc.credit.methods.base import Values, fit_values
 from aria_dvc.credit.methods.registry import make_method, method_class
 from aria_dvc.credit.quality import credit_quality
 from aria_dvc.credit.selection import curve_frame, labels_by_role, select_k
@@ -70,6 +70,8 @@ def choose_k(log: Log, space: Space, params: AnySettings) -> tuple[dict[str, Any
         chosen[role] = _choice(curve, space.distinct, params)
         curves.append(curve.assign(role=role)[CURVE_COLUMNS])
     selection = {**chosen.pop(ALL), "distinct_utterances": space.distinct, "per_role": chosen}
+    if selection["method"] == "cross_validated" and not selection["overridden"]:
+        selection |= _nested(log, space.cuts, params)
     _say_if_capped(selection, log.game)
     return selection, pd.concat(curves, ignore_index=True)
 
@@ -98,6 +100,13 @@ def _held_out_r2(
     counted = np.stack([np.ones(len(of), bool), *(of == code for code in acting)])
     options = (credit.method, credit.folds, params.seed, counted, credit.history)
     return r2_by_k(log, cuts.labels, *options)
+
+
+def _nested(log: Log, cuts: NestedLabels, params: AnySettings) -> dict[str, Any]:
+    """What choosing k brings on episodes that did not choose: see `nested_r2`."""
+    of = params.aggregate
+    r2, columns = nested_r2(log, cuts.labels, of.method, of.folds, params.seed, of.history)
+    return {"nested_r2": r2, "nested_k": [int(cuts.ks[column]) for column in columns]}
 
 
 def _choice(curve: pd.DataFrame, distinct: int, params: AnySettings) -> dict[str, Any]:
@@ -173,15 +182,23 @@ def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]
 
 def credit_table(log: Log, params: AnySettings) -> pd.DataFrame:
     """One row an action of a labelled log, with its credit (see records/schemas.py)."""
-    cells, further = aggregate(log, log.labels), params.aggregate.further
+    cells = aggregate(log, log.labels)
+    own = action_values(log, params)
     return log.action_frame().assign(
         label=log.labels[log.actions],
         cell=cells.cell,
         cell_size=cells.size,
         live=_live(log, cells),
-        **{"return": log.targets, "reward": action_credit(log, params, cells)},
-        **{f"credit_{name}": _credit_of(name, log, params, cells) for name in further},
+        **{"return": log.targets, "reward": own.q, "value": own.v},
+        **_further(log, params),
     )
+
+
+def _further(log: Log, params: AnySettings) -> dict[str, np.ndarray]:
+    """The columns of `aggregate.further`: credit_<method> and value_<method>."""
+    found = {name: _values_of(name, log, params) for name in params.aggregate.further}
+    columns = [{f"credit_{name}": of.q, f"value_{name}": of.v} for name, of in found.items()]
+    return {name: column for pair in columns for name, column in pair.items()}
 
 
 def _live(log: Log, cells: Cells) -> np.ndarray:
@@ -190,27 +207,22 @@ def _live(log: Log, cells: Cells) -> np.ndarray:
     return (np.bincount(pairs[:, 0]) > 1)[cells.cell]
 
 
-def action_credit(log: Log, params: AnySettings, cells: Cells | None = None) -> np.ndarray:
-    """(A,) float64 credit of `aggregate.method`, out of fold unless the method is in sample.
-
-    cells: those of the log's labels, if they are known.
-    """
-    return _credit_of(params.aggregate.method, log, params, cells)
+def action_values(log: Log, params: AnySettings) -> Values:
+    """Credit q and value v of `aggregate.method`, out of fold unless the method is in sample."""
+    return _values_of(params.aggregate.method, log, params)
 
 
-def _credit_of(
-    method: str, log: Log, params: AnySettings, cells: Cells | None = None
-) -> np.ndarray:
-    if method == "aria":
-        return (cells or aggregate(log, log.labels)).reward
-    fresh = make_method(method, params.aggregate.history)
-    return fit_credit(fresh, log, params.aggregate.folds, params.seed)
+def _values_of(method: str, log: Log, params: AnySettings) -> Values:
+    fresh = make_method(method, params.aggregate)
+    values = fit_values(fresh, log, params.aggregate.folds, params.seed)
+    # the paper's means are summed in fixed point: the same for any order of episodes
+    return Values(aggregate(log, log.labels).reward, values.v) if method == "aria" else values
 
 
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:
     """See credit/quality.py; of a single episode only that it is one."""
     method, folds = params.aggregate.method, params.aggregate.folds
-    make = method_class(method, params.aggregate.history)
+    make = method_class(method, params.aggregate)
     if log.acting_episodes < 2:
         return {"method": method, "episodes": log.acting_episodes}
     return {"method": method, **credit_quality(make, log, folds, params.seed)}

@@ -16,11 +16,11 @@ from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
 USAGE = """\
-Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward. The
-position is the message's place in its episode, from 0, system messages included. The credit is out
-of fold where the method is not defined in sample. With --score the rows are those of other logs,
-whose outcomes are not looked at. A log is a file of any layout (README), compressed or not, a
-folder of such files, or - for standard input.
+Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward (q,
+what is expected with the action) and value (v, without it). The position is the message's place in
+its episode, from 0, system messages included. Both are out of fold where the method is not defined
+in sample. With --score the rows are those of other logs, whose outcomes are not looked at. A log is
+a file of any layout (README), compressed or not, a folder of such files, or - for standard input.
 
   aria credit games.json --method regression --out credit.parquet
   aria credit trajectories.json --agent assistant --out credit.parquet
@@ -44,6 +44,9 @@ def add_credit_parser(subparsers: Any) -> None:
     add("--out", type=Path, required=True, metavar="FILE", help="Parquet file to write")
     add("--quality", type=Path, metavar="FILE", help="also write the metrics of the fit (JSON)")
     add("--k", type=int, help="number of intentions; default by silhouette")
+    objective, anchor = ("sum", "spread", "prefix"), ("observation", "state", "intentions")
+    add("--objective", choices=objective, default=default.objective, help="of progress")
+    add("--anchor", choices=anchor, default=default.anchor, help="of gigpo")
     add("--gamma", type=float, default=default.gamma, help="discount per own turn (%(default)s)")
     add("--folds", type=int, default=default.folds, help="folds by group of episodes (%(default)s)")
     add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
@@ -99,7 +102,13 @@ def _is_quality(content: bytes) -> bool:
 def _settings(args: argparse.Namespace) -> CreditSettings:
     """The options as settings."""
     try:
-        aggregate = Aggregate(args.method, args.gamma, args.folds)
+        aggregate = Aggregate(
+            args.method,
+            args.gamma,
+            args.folds,
+            objective=args.objective,
+            anchor=args.anchor,
+        )
     except AriaError as problem:
         raise AriaError(f"--{problem}") from None
     return CreditSettings("auto" if args.k is None else args.k, args.seed, aggregate=aggregate)

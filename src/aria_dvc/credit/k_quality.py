@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from aria_dvc.credit.cells import cell_codes, cell_means
+from aria_dvc.credit.methods.aria import CANDIDATES, backed_off
 from aria_dvc.credit.methods.base import episode_folds, out_of_fold
 from aria_dvc.credit.methods.constant import ConstantCredit
 from aria_dvc.credit.methods.contexts import Contexts
-from aria_dvc.credit.methods.registry import RECENT
+from aria_dvc.credit.methods.registry import RECENT, make_method
 from aria_dvc.credit.methods.shrinkage import (
     DEPTHS,
     STRENGTHS,
@@ -18,7 +19,7 @@ from aria_dvc.credit.methods.shrinkage import (
     turn_index_fits,
 )
 from aria_dvc.credit.settings import Aggregate
-from aria_dvc.credit.variance import variance
+from aria_dvc.credit.variance import r_squared, variance
 from aria_dvc.intentions.log import Log
 
 HISTORIES = ("aria", RECENT)
@@ -36,7 +37,8 @@ def r2_by_k(
 ) -> np.ndarray:
     """The R2 that `credit_quality` would report of `method` if k were another.
 
-    aria, aria_recent: exactly that. shrinkage: with the strength and depth that are best at each k.
+    aria: exactly that, and aria_recent of a given history; else at the best history of each k.
+    shrinkage: with the strength and depth that are best at each k.
     Methods that look at no labels have one R2 for all k; for them it is that of shrinkage, which
     says how much the labels tell about the returns.
 
@@ -46,7 +48,7 @@ def r2_by_k(
         method: `aggregate.method`.
         counted: (M, A) masks of the actions whose returns are to be predicted (all are fitted);
             None for a single mask of all.
-        history: utterances that make a cell of `aria_recent`.
+        history: utterances that make a cell of `aria_recent`; 0 for the best.
 
     Returns:
         (M, K) float64; 0 where all counted returns are equal.
@@ -54,8 +56,8 @@ def r2_by_k(
     if counted is None:
         counted = np.ones((1, len(data.targets)), bool)
     if method in HISTORIES:
-        cells = history if method == RECENT else None
-        errors = _cell_mean_errors(data, counted, folds, seed, cells)
+        lengths = _lengths(method, history)
+        errors = _cell_mean_errors(data, counted, folds, seed, lengths)
     else:
         errors = _shrinkage_errors(data, counted, folds, seed)
     squared = np.stack([errors(column.astype(np.int64)) for column in labels.T], axis=1)
@@ -63,23 +65,78 @@ def r2_by_k(
     return np.where(total > 0, 1.0 - squared / np.where(total > 0, total, 1.0), 0.0)
 
 
+def nested_r2(
+    data: Log,
+    labels: np.ndarray,
+    method: str = Aggregate.method,
+    folds: int = Aggregate.folds,
+    seed: int = 0,
+    history: int = Aggregate.history,
+) -> tuple[float | None, list[int]]:
+    """Held-out R2 of a method whose k is chosen without the episodes that it is judged on.
+
+    Each fold's k is the best by `r2_by_k` of the other folds' episodes alone. The best of many k
+    on the folds that choose it is flattered; this is what choosing brings.
+
+    Returns:
+        The R2 (None where it is not defined), and the column of `labels` that each fold chose.
+    """
+    judged = method if method in (*HISTORIES, "shrinkage") else "shrinkage"
+    fold, credit, chosen = episode_folds(data, folds, seed), np.empty(len(data)), []
+    for held in np.unique(fold):
+        test = fold == held
+        rest = data.where(~test)
+        if rest.acting_episodes < 2:
+            return None, []
+        r2 = r2_by_k(rest, labels[~test], judged, folds, seed, history=history)[0]
+        chosen.append(int(np.argmax(r2)))
+        at = data.without_vectors().with_labels(labels[:, chosen[-1]])
+        settings = Aggregate(history=history)
+        scored = make_method(judged, settings).fit(at.where(~test)).q(at.where(test))
+        credit[np.flatnonzero(test & data.is_action)] = scored
+    return r_squared(credit[data.is_action], data.targets), chosen
+
+
 def _cell_mean_errors(
-    data: Log, counted: np.ndarray, folds: int, seed: int, history: int | None
+    data: Log, counted: np.ndarray, folds: int, seed: int, lengths: list[tuple[int | None, ...]]
 ) -> Errors:
-    """From labels to the (M,) squared errors of the cell means of the other folds' episodes."""
-    unseen = out_of_fold(ConstantCredit(), data, folds, seed)
+    """From labels to the (M,) squared errors of the cell means of the other folds' episodes.
+
+    lengths: each a length of cells and those that stand in for it; the best of them counts.
+    """
+    unseen = out_of_fold(ConstantCredit(), data, folds, seed).q
     targets, fold = data.targets, episode_folds(data, folds, seed)[data.actions]
     parts = [(fold == held, (fold != held).astype(np.float64)) for held in np.unique(fold)]
 
     def errors(labels: np.ndarray) -> np.ndarray:
-        cell = cell_codes(data, labels, history)
-        credit, count = unseen.copy(), int(cell.max()) + 1
+        means = {length: held_out(labels, length) for length in {n for of in lengths for n in of}}
+        credits = [_first([means[length] for length in of], unseen) for of in lengths]
+        squared = [(targets - credit) ** 2 for credit in credits]
+        return counted @ min(squared, key=np.sum)
+
+    def held_out(labels: np.ndarray, length: int | None) -> np.ndarray:
+        cell = cell_codes(data, labels, length)
+        credit, count = np.empty(len(targets)), int(cell.max()) + 1
         for held, weight in parts:
-            mean = cell_means(cell, targets, count, weight=weight)[cell[held]]
-            credit[held] = np.where(np.isnan(mean), unseen[held], mean)
-        return counted @ (targets - credit) ** 2
+            credit[held] = cell_means(cell, targets, count, weight=weight)[cell[held]]
+        return credit
 
     return errors
+
+
+def _lengths(method: str, history: int) -> list[tuple[int | None, ...]]:
+    """The lengths of cells of `aria` and `aria_recent`, with what they fall back to."""
+    if method != RECENT:
+        return [(None,)]
+    return [backed_off(length) for length in ((history,) if history else CANDIDATES)]
+
+
+def _first(found: list[np.ndarray], last: np.ndarray) -> np.ndarray:
+    """(A,) of several credits the first that is known, else the last."""
+    credit = found[0]
+    for other in (*found[1:], last):
+        credit = np.where(np.isnan(credit), other, credit)
+    return credit
 
 
 def _shrinkage_errors(data: Log, counted: np.ndarray, folds: int, seed: int) -> Errors:

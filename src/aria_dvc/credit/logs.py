@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aria_dvc.credit.methods.base import Values
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from aria_dvc.records.episodes import Episode
 
-COLUMNS = ["episode_id", "position", "role", "return", "reward"]
+COLUMNS = ["episode_id", "position", "role", "return", "reward", "value"]
 NO_GAME = "dialogue"
 UNLIKE_VECTORS = (
     "the logs' embeddings differ in length: embed them with one model, or anew with another"
@@ -44,10 +45,10 @@ def credit_of(
     Raises:
         AriaError: nothing to fit or to score, logs of two games, unlike vectors.
     """
-    from aria_dvc.credit.chain import action_credit, labelled
+    from aria_dvc.credit.chain import action_values, labelled
     from aria_dvc.credit.labelling import unseen_labels
 
-    method = make_method(settings.aggregate.method, settings.aggregate.history)
+    method = make_method(settings.aggregate.method, settings.aggregate)
     logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
     if method.uses_vectors or method.uses_labels:
         logs = _embedded(logs, embed or EMBEDDER)
@@ -55,8 +56,12 @@ def credit_of(
         known = labelled(logs[0], settings)
         logs = [known, *(log.with_labels(unseen_labels(known, log)) for log in logs[1:])]
     fitted, asked = logs[0], logs[-1]
-    credit = action_credit(asked, settings) if scored is None else method.fit(fitted).credit(asked)
-    columns = {"return": asked.targets, "reward": credit}
+    if scored is None:
+        values = action_values(asked, settings)
+    else:
+        method.fit(fitted)
+        values = Values(method.q(asked), method.v(asked))
+    columns = {"return": asked.targets, "reward": values.q, "value": values.v}
     return asked.action_frame().assign(**columns)[COLUMNS], fitted
 
 
@@ -94,8 +99,8 @@ def log_of_entries(
     reading: Reading | None = None,
 ) -> Log:
     """Entries in memory, of any layout that a log file may have; else as `read_logs`."""
-    how = reading or Reading()
-    episodes = read_entries(entries, game, need_rewards, how.agents, how.group_by)
+    how = replace(reading or Reading(), game=game, need_rewards=need_rewards)
+    episodes = read_entries(entries, how)
     return _log_of(episodes, gamma, own_vectors)
 
 

@@ -7,17 +7,24 @@ that were not fitted which their credit explains: 1 - SSE / SST, both over all h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import CreditMethod, episode_folds, out_of_fold
+from aria_dvc.credit.methods.base import (
+    CreditMethod,
+    InSample,
+    Values,
+    episode_folds,
+    out_of_fold,
+)
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import Aggregate
-from aria_dvc.credit.variance import variance, variances
+from aria_dvc.credit.skill import baseline_predictions, skill_scores
+from aria_dvc.credit.variance import r_squared, variance, variances
 from aria_dvc.intentions.log import Log
 
-BASELINES = {"constant": "constant", "turn_index": "turn_index", "cell_means": "aria"}
 DECILES = 10
 ENOUGH_FREEDOM = 50.0
 MOST_DRAWS = 25
@@ -29,6 +36,7 @@ def credit_quality(
     folds: int = Aggregate.folds,
     seed: int = 0,
     sample_size: bool = True,
+    known: Baselines | None = None,
 ) -> dict[str, Any]:
     """Everything that is reported of a credit method on one log.
 
@@ -37,6 +45,7 @@ def credit_quality(
         data: the log, at least two episodes, with returns.
         folds: episodes are held out in so many parts.
         sample_size: False leaves out `effective_sample_size`, which costs one more fit.
+        known: the baselines of the same log, folds and seed, if they are known.
 
     Returns:
         r2: of `method` and of each baseline, pooled over the held-out actions; null if all
@@ -44,17 +53,22 @@ def credit_quality(
         calibration, calibration_error: see `calibration`.
         variance_before, variance_after, variance_ratio: of the returns and of the credit that
             the policy would be trained with.
+        skill: see credit/skill.py, of the discounted returns; undiscounted_skill: the same of a
+            fit on undiscounted ones, of which no part is the clock's; null where gamma is 1.
         effective_sample_size: see `effective_sample_size`; by_turn: see `by_turn`.
     """
-    method = make()
-    methods = {**{name: make_method(other) for name, other in BASELINES.items()}, "method": method}
-    held = {name: out_of_fold(one, data, folds, seed) for name, one in methods.items()}
-    used = method.fit(data).credit(data) if method.in_sample else held["method"]
+    method, known = make(), known or baselines(data, folds, seed)
+    values = out_of_fold(method, data, folds, seed)
+    cells = out_of_fold(make_method("aria"), data, folds, seed, with_value=False).q
+    held = {**known.discounted, "cell_means": cells, "method": values.q}
+    used = _in_sample(method, data) if method.in_sample else values.q
     quality: dict[str, Any] = {
         "episodes": data.acting_episodes,
         "actions": len(data.targets),
         **_accuracy(held, data, folds, seed),
-        **_variances(data.targets, used, method.in_sample),
+        **_variances(data.targets, used),
+        "skill": skill_scores(values, known.discounted, data, seed),
+        "undiscounted_skill": _undiscounted(make(), data, known, folds, seed),
     }
     noise = None
     if sample_size:
@@ -62,6 +76,38 @@ def credit_quality(
         quality["effective_sample_size"] = effective_sample_size(noise)
     quality["by_turn"] = by_turn(data, used, noise)
     return quality
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Held-out predictions of a log (see `baseline_predictions`), shared by all its methods.
+
+    undiscounted: of the returns without discount; None where they are the same.
+    """
+
+    discounted: dict[str, np.ndarray]
+    undiscounted: dict[str, np.ndarray] | None
+
+
+def baselines(data: Log, folds: int = Aggregate.folds, seed: int = 0) -> Baselines:
+    """What every method is compared with on a log."""
+    plain = data.undiscounted()
+    other = None if plain is None else baseline_predictions(plain, folds, seed)
+    return Baselines(baseline_predictions(data, folds, seed), other)
+
+
+def _undiscounted(
+    method: CreditMethod, data: Log, known: Baselines, folds: int, seed: int
+) -> dict[str, Any] | None:
+    plain = data.undiscounted()
+    if plain is None or known.undiscounted is None:
+        return None
+    values: Values = out_of_fold(method, plain, folds, seed)
+    return skill_scores(values, known.undiscounted, plain, seed)
+
+
+def _in_sample(method: CreditMethod, data: Log) -> np.ndarray:
+    return cast("InSample", method.fit(data)).fitted().q
 
 
 def _accuracy(held: dict[str, np.ndarray], data: Log, folds: int, seed: int) -> dict[str, Any]:
@@ -74,14 +120,6 @@ def _accuracy(held: dict[str, np.ndarray], data: Log, folds: int, seed: int) -> 
         "calibration": table,
         "calibration_error": _calibration_error(table),
     }
-
-
-def r_squared(credit: np.ndarray, returns: np.ndarray) -> float | None:
-    """1 - SSE / SST; None where the returns do not vary."""
-    total = variance(returns) * len(returns)
-    if total == 0:
-        return None
-    return 1.0 - float(((returns - credit) ** 2).sum()) / total
 
 
 def calibration(credit: np.ndarray, returns: np.ndarray) -> list[dict[str, float]]:
@@ -133,9 +171,9 @@ def noise_variance(
         noisy, method = data.with_returns(returns), make()
         moved = np.full(len(credit), np.nan)
         if method.in_sample:
-            moved[:] = method.fit(noisy).credit(noisy)
+            moved[:] = _in_sample(method, noisy)
         else:
-            moved[held[data.is_action]] = method.fit(noisy.where(~held)).credit(noisy.where(held))
+            moved[held[data.is_action]] = method.fit(noisy.where(~held)).q(noisy.where(held))
         drawn.append(((moved - credit) / scale) ** 2)
     return np.mean(drawn, axis=0)
 
@@ -181,7 +219,7 @@ def _calibration_error(table: list[dict[str, float]]) -> float:
     return sum(row["actions"] * abs(row["credit"] - row["return"]) for row in table) / total
 
 
-def _variances(returns: np.ndarray, credit: np.ndarray, in_sample: bool) -> dict[str, float | None]:
-    before, after = variances(returns, credit, in_sample)
+def _variances(returns: np.ndarray, credit: np.ndarray) -> dict[str, float | None]:
+    before, after = variances(returns, credit)
     ratio = after / before if before > 0 else None
     return {"variance_before": before, "variance_after": after, "variance_ratio": ratio}

@@ -12,6 +12,7 @@ from aria_dvc.errors import AriaError
 
 if TYPE_CHECKING:
     from aria_dvc.params import Params
+    from aria_dvc.settings import AggregateParams
 
 EMBEDDER = "all-minilm-l6-v2"
 EMBED_BATCH = 64  # texts at once
@@ -40,7 +41,8 @@ class SelectK:
 class Aggregate:
     """method, further: see credit/methods/registry.py. gamma: discount. folds: by episode.
 
-    history: utterances that make a cell of the method `aria_recent`.
+    history: utterances that make a cell of `aria_recent`; 0 = by cross-validation.
+    objective: of `progress`. anchor: of `gigpo`.
 
     Raises AriaError for a number out of range.
     """
@@ -49,7 +51,9 @@ class Aggregate:
     gamma: float = 0.95
     folds: int = 5
     further: tuple[str, ...] = ()
-    history: int = 2
+    history: int = 0
+    objective: Literal["sum", "spread", "prefix"] = "prefix"
+    anchor: Literal["observation", "state", "intentions"] = "intentions"
 
     def __post_init__(self) -> None:
         if self.folds < 2:
@@ -71,3 +75,4 @@ class CreditSettings:
 
 if TYPE_CHECKING:
     AnySettings = CreditSettings | Params
+    AnyAggregate = Aggregate | AggregateParams

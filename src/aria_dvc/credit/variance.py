@@ -13,10 +13,18 @@ def variance(values: np.ndarray) -> float:
     return found if found > ROUNDING * float(np.abs(values).max(initial=0.0)) ** 2 else 0.0
 
 
-def variances(returns: np.ndarray, credit: np.ndarray, in_sample: bool) -> tuple[float, float]:
-    """Variance of the (A,) returns and of the credit that replaces them.
+def variances(returns: np.ndarray, credit: np.ndarray) -> tuple[float, float]:
+    """Variance of the (A,) returns and of the credit that replaces them, each as it is.
 
-    in_sample: the credit is the mean of cells of the returns, whose variance is never the larger.
+    For means of cells of the returns the second is never the larger but for rounding (law of total
+    variance); nothing here makes it so.
     """
-    before, after = variance(returns), variance(credit)
-    return before, min(before, after) if in_sample else after
+    return variance(returns), variance(credit)
+
+
+def r_squared(credit: np.ndarray, returns: np.ndarray) -> float | None:
+    """1 - SSE / SST; None where the returns do not vary."""
+    total = variance(returns) * len(returns)
+    if total == 0:
+        return None
+    return 1.0 - float(((returns - credit) ** 2).sum()) / total

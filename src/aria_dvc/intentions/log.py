@@ -38,6 +38,8 @@ class Log:
     game: what was played.
     group: (E,) int64, equal for episodes of one configuration, task or prompt; None where every
         episode is a group of its own. Folds are by it.
+    final: (n,) float64, the role's undiscounted reward R; None where only returns are known.
+    gamma: the discount per own turn that `returns` have.
     episode_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They name episodes
         and utterances in what is written; nothing is computed from them.
     """
@@ -53,6 +55,8 @@ class Log:
     episode_ids: np.ndarray | None = None
     position: np.ndarray | None = None
     group: np.ndarray | None = None
+    final: np.ndarray | None = None
+    gamma: float = 1.0
 
     @classmethod
     def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
@@ -90,6 +94,8 @@ class Log:
             np.asarray(names, dtype=object),
             position,
             _groups(turns, episode),
+            np.where(is_action, reward.astype(np.float64), np.nan),
+            gamma,
         )
 
     def __len__(self) -> int:
@@ -178,8 +184,9 @@ class Log:
         ids = None if self.episode_ids is None else self.episode_ids[kept]
         position = None if self.position is None else self.position[rows]
         group = None if self.group is None else self.group[kept]
+        final = None if self.final is None else self.final[rows]
         columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
-        named: Any = {"episode_ids": ids, "position": position, "group": group}
+        named: Any = {"episode_ids": ids, "position": position, "group": group, "final": final}
         return replace(self, episode=episode, **named, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
@@ -192,8 +199,25 @@ class Log:
         return self._with(labels=np.asarray(labels, np.int64))
 
     def with_returns(self, returns: np.ndarray) -> Log:
-        """The same log with other (n,) returns."""
-        return self._with(returns=returns)
+        """The same log with other (n,) returns, whose last of an episode is its reward."""
+        return self._with(returns=returns, final=None)
+
+    def undiscounted(self) -> Log | None:
+        """The same log with returns R, whatever the turn; None where they are those already."""
+        if self.final is None or np.array_equal(self.final, self.returns, equal_nan=True):
+            return None
+        return self._with(returns=self.final, gamma=1.0)
+
+    @property
+    def outcomes(self) -> np.ndarray:
+        """(A,) float64 R of the acting role: `final`, else the return of its last action."""
+        if self.final is not None:
+            return self.final[self.actions]
+        rows = self.actions
+        pair = self.episode[rows] * len(self.role_names) + self.role_codes[rows]
+        last = np.full(self.episodes * len(self.role_names), np.nan)
+        last[pair] = self.targets  # of an episode's actions the last one stays
+        return last[pair]
 
     def _with(self, **columns: Any) -> Log:
         """Other labels or returns, on which no kept view depends."""
@@ -228,7 +252,7 @@ def joined(logs: Sequence[Log]) -> Log:
     episode = np.concatenate([log.episode + s for log, s in zip(logs, starts, strict=False)])
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
     group = _joined_groups(logs)
-    named: Any = {"episode_ids": None, "position": None, "group": group}
+    named: Any = {"episode_ids": None, "position": None, "group": group, "final": None}
     return replace(logs[0], episode=episode, **named, **columns)
 
 

@@ -157,4 +157,6 @@ def with_scores(rewards: pd.DataFrame, log: str, scores: dict[Key, float]) -> pd
             "with a lower reward_model.learning_rate"
         )
     column = pd.Series(values, index=rewards.index, dtype="float64")
-    return rewards.assign(reward=column).dropna(subset="reward").reset_index(drop=True)
+    return (
+        rewards.assign(reward=column, value=math.nan).dropna(subset="reward").reset_index(drop=True)
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from aria_dvc.oracles.text import fold
 
@@ -63,8 +64,9 @@ class GuessGrammar:
         return re.compile(rf"{_FILLER}(?:(?:{self.lead}) )?(?:{either}){self.suffix}{_TAIL}")
 
 
-def guess_sentence(text: str) -> tuple[str, list[str]]:
-    """The sentence that may be a guess, and the others, folded; ("", [...]) if two questions."""
+@lru_cache(maxsize=4096)
+def guess_sentence(text: str) -> tuple[str, tuple[str, ...]]:
+    """The sentence that may be a guess, and the others, folded; ("", (...)) if two questions."""
     pieces = _END.split(text.lower())
     ends = [*pieces[1::2], ""]
     parts = [(fold(piece), end) for piece, end in zip(pieces[::2], ends, strict=True)]
@@ -72,9 +74,10 @@ def guess_sentence(text: str) -> tuple[str, list[str]]:
     parts = [part for part in parts if not _TAG.fullmatch(part[0])] or parts
     asked = [i for i, (piece, end) in enumerate(parts) if "?" in end or _ASKS.match(piece)]
     if not parts or len(asked) > 1:
-        return "", [piece for piece, _ in parts]
+        return "", tuple(piece for piece, _ in parts)
     chosen = asked[0] if asked else len(parts) - 1
-    return parts[chosen][0], [piece for i, (piece, _) in enumerate(parts) if i != chosen]
+    others = (piece for i, (piece, _) in enumerate(parts) if i != chosen)
+    return parts[chosen][0], tuple(others)
 
 
 def is_guess(text: str, target: re.Pattern[str], anything: re.Pattern[str]) -> bool:

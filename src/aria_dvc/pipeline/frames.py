@@ -30,7 +30,7 @@ def category_frames(
 
     Args:
         max_episodes: at most so many episodes per log, drawn with the run's seed; None: all.
-        credit: what a policy trains on: the method whose credit becomes the column `reward`, if
+        credit: what a policy trains on: the method whose q and v become `reward` and `value`, if
             it is not that already, and only where the action was sampled from the prompt that
             training sees (`without_reasked`); None: all actions.
     """
@@ -43,6 +43,7 @@ def category_frames(
             if f"credit_{credit}" not in rewards:
                 raise REWARDS.wrong(files.rewards, f"has no column credit_{credit}")
             rewards["reward"] = rewards[f"credit_{credit}"]
+            rewards["value"] = rewards[f"value_{credit}"]
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
         tables = (turns, read_episodes(files.episodes, turns), rewards)
         frames.append(LogFrames(log, *(_only(table, kept) for table in tables)))

@@ -127,7 +127,8 @@ class OnlineGames:
         params = self.params
         if method in get_args(PlainReturn):
             log = Log.of(turns, None, params.aggregate.gamma)
-            return log.action_frame().assign(**{"return": log.targets, "reward": log.targets})
+            plain = {"return": log.targets, "reward": log.targets, "value": np.nan}
+            return log.action_frame().assign(**plain)
         log = labelled(Log.of(turns, self._vectors(turns), params.aggregate.gamma), params)
         # k is chosen as for every variant, and then the credit is the variant's own
         block = params.aggregate.model_copy(update={"method": method, "further": []})

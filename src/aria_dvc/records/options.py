@@ -13,12 +13,15 @@ from aria_dvc.records.reading import Reading, Rejected, is_rejects
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Add --agent, --group-by, --on-error and --rejected."""
+    """Add --agent, --group-by, --outcome, --no-moves, --on-error and --rejected."""
     add = parser.add_argument
     agent = "who is credited, by role or name; may be given again (default: all with a reward)"
     add("--agent", action="append", metavar="ROLE", help=agent)
     group = "the field (info.scenario) or column whose value is an episode's group"
     add("--group-by", metavar="FIELD", help=f"{group}; default what the log has")
+    test = "of Guess My City dialogues: by the game's own test for a win, or as recorded"
+    add("--outcome", choices=("win_test", "recorded"), default="win_test", help=test)
+    add("--no-moves", action="store_true", help="leave buttons (CaSiNo's) out of credit")
     skip = "stop at the first entry that cannot be read, or skip and count them"
     add("--on-error", choices=("stop", "skip"), default="stop", help=f"{skip} (%(default)s)")
     file = "where skipped entries go (JSON lines); default beside --out: OUT.rejected.jsonl"
@@ -69,6 +72,8 @@ def reading_of(args: argparse.Namespace) -> Iterator[Reading]:
     yield Reading(
         agents=tuple(args.agent or ()),
         group_by=args.group_by,
+        outcome=args.outcome,
+        moves=not args.no_moves,
         rejected=rejected,
         progress="reading",
     )

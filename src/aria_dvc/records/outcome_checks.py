@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, is_number
 from aria_dvc.records.formats.openai import ASSISTANT
-from aria_dvc.records.reading import Reading, described
+from aria_dvc.records.reading import Outcome, Reading, described
 from aria_dvc.suggestions import did_you_mean
 
+logger = logging.getLogger(__name__)
 _NO_ACTION = "no action: a role with a reward must say something"
 
 
+@dataclass
+class Judged:
+    """How many episodes of a log had a win test, and in how many it contradicts the log."""
+
+    episodes: int = 0
+    contradicted: int = 0
+
+    def rewards(
+        self, episode: Episode, layout: Layout, recorded: dict[str, Any], outcome: Outcome
+    ) -> dict[str, Any]:
+        """What is recorded, or what the game's own test says where there is one."""
+        test = layout.judged(episode) if layout.judged is not None and recorded else None
+        if test is None:
+            return recorded
+        self.episodes += 1
+        self.contradicted += test != recorded
+        return test if outcome == "win_test" else recorded
+
+    def tell(self, log: str, outcome: Outcome) -> None:
+        """A warning if there were contradictions."""
+        if self.contradicted:
+            logger.warning(
+                "%s: %d of %d recorded outcomes contradict the game's own test for a win; outcome: "
+                "%s is used (the other is %s)",
+                log,
+                self.contradicted,
+                self.episodes,
+                outcome,
+                "recorded" if outcome == "win_test" else "win_test",
+            )
+
+
 def credited_rewards(
-    episode: Episode, layout: Layout, entry: dict[str, Any], reading: Reading
+    episode: Episode, layout: Layout, entry: dict[str, Any], reading: Reading, judged: Judged
 ) -> dict[str, float]:
     """The checked final rewards of those who are credited; none instead of odd ones unless they
     are needed.
@@ -25,7 +60,8 @@ def credited_rewards(
             number or outside [0, 1], or of somebody who says nothing.
     """
     try:
-        return _credited(episode, layout.rewards(entry), reading.agents)
+        given = judged.rewards(episode, layout, layout.rewards(entry), reading.outcome)
+        return _credited(episode, given, reading.agents)
     except BadEntry:
         if reading.need_rewards:
             raise

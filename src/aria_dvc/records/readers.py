@@ -24,8 +24,8 @@ from aria_dvc.records.formats.base import BadEntry, Layout
 from aria_dvc.records.json_entries import an_object
 from aria_dvc.records.layouts import layout_of
 from aria_dvc.records.oddities import Oddities, is_visible
-from aria_dvc.records.outcome_checks import credited_rewards
-from aria_dvc.records.reading import Reading, described
+from aria_dvc.records.outcome_checks import Judged, credited_rewards
+from aria_dvc.records.reading import Outcome, Reading, described
 from aria_dvc.records.sources import Source, entries_of, sources_of
 from aria_dvc.suggestions import did_you_mean
 
@@ -37,9 +37,11 @@ def read_log(
     warn: bool = True,
     agents: tuple[str, ...] = (),
     group_by: str | None = None,
+    outcome: Outcome = "win_test",
+    moves: bool = True,
 ) -> list[Episode]:
     """All episodes of a log, in its order; see `iter_log`, and `Reading` for the arguments."""
-    reading = Reading(game, need_rewards, warn, agents, group_by)
+    reading = Reading(game, need_rewards, warn, agents, group_by, outcome, moves)
     return list(iter_log(path, reading))
 
 
@@ -67,14 +69,10 @@ def iter_log(path: str | Path, reading: Reading | None = None) -> Iterator[Episo
 
 
 def read_entries(
-    entries: Iterable[Mapping[str, Any]],
-    game: str | None = None,
-    need_rewards: bool = True,
-    agents: tuple[str, ...] = (),
-    group_by: str | None = None,
+    entries: Iterable[Mapping[str, Any]], reading: Reading | None = None
 ) -> list[Episode]:
-    """The episodes of entries in memory, of any layout; else as `read_log`."""
-    check = _Check(Reading(game, need_rewards, agents=agents, group_by=group_by))
+    """The episodes of entries in memory, of any layout; else as `iter_log`."""
+    check = _Check(reading or Reading())
     return list(check.all(_in_memory(entries), "log"))
 
 
@@ -93,6 +91,7 @@ class _Check:
         self.oddities = Oddities()
         self.width: int | None = None  # numbers in the first vector of the log; 0: none
         self.number = 0
+        self.judged = Judged()
 
     def log(self, path: str | Path, update: Update | None = None) -> Iterator[Episode]:
         return self.all(self._of_sources(sources_of(path), update), str(path))
@@ -125,6 +124,7 @@ class _Check:
             raise AriaError(f"{log}: no episodes: {given}")
         if self.reading.warn:
             self.oddities.tell()
+            self.judged.tell(log, self.reading.outcome)
 
     def _episodes(self, entry: Entry) -> list[Episode]:
         """The episodes of one entry: all of them, or none and its problem."""
@@ -148,7 +148,7 @@ class _Check:
         self.number += 1
         _check_texts(episode)
         _check_grounded(episode)
-        episode.rewards = credited_rewards(episode, layout, entry, reading)
+        episode.rewards = credited_rewards(episode, layout, entry, reading, self.judged)
         self.width = _width(episode) if self.width is None else self.width
         _check_vectors(episode, self.width)
         self.oddities.look_at(episode, entry, layout.name, where)
@@ -182,6 +182,8 @@ def _complete(
         episode.info["group_id"] = reading.prefix + episode.info["group_id"]
     if isinstance(entry.get("info"), dict):
         episode.info.update(entry["info"])
+    if not reading.moves:
+        episode.info["moves_credited"] = False
     if (group := _name(entry, "group_id")) is not None:
         episode.info["group_id"] = group
     if reading.group_by is not None:

@@ -8,7 +8,7 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -67,6 +67,9 @@ def is_rejects(content: bytes) -> bool:
     return isinstance(first, dict) and {"where", "problem", "entry"} <= first.keys()
 
 
+Outcome = Literal["win_test", "recorded"]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a log is read.
@@ -77,6 +80,9 @@ class Reading:
     agents: who is credited, by role or name; default every role with a reward.
     group_by: the field of an entry (`info.scenario`) whose value is the group of its episodes;
         default what the log has.
+    outcome: of layouts whose game has a test of its own for a win: what that says, or what the log
+        recorded.
+    moves: False leaves moves that are no utterances (buttons of an interface) out of credit.
     rejected: takes the entries that cannot be read; None stops at the first.
     progress: the title of a progress display; None shows none.
     """
@@ -86,6 +92,8 @@ class Reading:
     warn: bool = True
     agents: tuple[str, ...] = ()
     group_by: str | None = None
+    outcome: Outcome = "win_test"
+    moves: bool = True
     rejected: Rejected | None = None
     progress: str | None = None
     prefix: str = field(default="", repr=False)

@@ -228,8 +228,15 @@ REWARDS = Schema(
         Column("cell_size", "int64", "actions in the cell"),
         Column("live", "bool", "whether a finer cut can still split the cell"),
         Column("return", "float64", "discounted return of the action, gamma^(turns - turn) R"),
-        Column("reward", "float64", "the credit of aggregate.method"),
-        Column("credit_<method>", "float64", "that of each of aggregate.further", needed=False),
+        Column("reward", "float64", "q(h, a), the credit of aggregate.method"),
+        Column(
+            "value",
+            "float64",
+            "v(h), what the same fit expects without the action; NaN where nothing says so",
+            empty=True,
+        ),
+        Column("credit_<method>", "float64", "q of each of aggregate.further", needed=False),
+        Column("value_<method>", "float64", "v of each of aggregate.further", needed=False),
     ),
 )
 _ERROR = "standard error"

@@ -63,7 +63,8 @@ def turns_table(
         "group_id": [groups[index] for index in episode],
         "position": np.array([position for _, position, _ in said], np.int32),
         "role": roles.tolist(),
-        "is_action": np.array([r in acting[i] for i, r in zip(episode, roles, strict=True)], bool),
+        "is_action": np.array([r in acting[i] for i, r in zip(episode, roles, strict=True)], bool)
+        & ~_uncredited(episodes, lengths),
         "turn": turn.astype(np.int32),
         "turns": turns.astype(np.int32),
         "text": [utterance.text for _, _, utterance in said],
@@ -78,6 +79,15 @@ def turns_table(
         ),
     }
     return pd.DataFrame(columns)
+
+
+def _uncredited(episodes: Sequence[Episode], lengths: Sequence[int]) -> np.ndarray:
+    """(n,) bool: moves that are no utterances, of episodes whose moves are left out of credit."""
+    found = np.zeros(sum(lengths), bool)
+    for episode, start in zip(episodes, np.cumsum([0, *lengths]), strict=False):
+        if episode.info.get("moves_credited") is False:
+            found[start + np.array(episode.info.get("moves", ()), np.int64)] = True
+    return found
 
 
 def _at(values: Sequence[bool], place: int) -> float:

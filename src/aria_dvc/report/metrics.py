@@ -9,7 +9,6 @@ import numpy as np
 import orjson
 
 from aria_dvc.credit.chain import largest_k
-from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.variance import variances
 from aria_dvc.params import VANILLA
 from aria_dvc.records.episodes import Record
@@ -34,9 +33,8 @@ def credit_metrics(
     credit that replaces it (population variance; Lemma 4.1 bounds the second by the first for
     `aggregate.method: aria`).
     """
-    in_sample = make_method(quality["method"]).in_sample
     returns, credit = rewards["return"].to_numpy(), rewards["reward"].to_numpy()
-    before, after = variances(returns, credit, in_sample)
+    before, after = variances(returns, credit)
     return {
         "selected_k": largest_k(selection),
         "selection": selection,

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
+from aria_dvc.credit.methods.base import out_of_fold
 from aria_dvc.credit.methods.histories import HistoryMeans
 from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
+
+WHOLE = 1_000_000
+CANDIDATES = (1, 2, 3, 4, 6, WHOLE)  # lengths of a cell, in utterances
+DEFAULT = 2  # of a single episode
 
 
 class AriaCredit(HistoryMeans):
@@ -27,10 +34,36 @@ class AriaRecentCredit(AriaCredit):
     holds actions after different beginnings, so what an earlier turn has earned or spoilt (an
     anchor, the rounds that were lost, the configuration) is credited to everybody alike.
 
-    history: utterances that make a cell, the action counted; 2 is the last exchange.
+    In sample. An action that was not fitted and whose cell is empty falls back to shorter
+    histories, down to its own intention.
+
+    history: utterances that make a cell, the action counted; 2 is the last exchange, 0 takes that
+        of CANDIDATES which predicts held-out episodes best.
     """
 
-    def __init__(self, history: int = Aggregate.history) -> None:
-        if history < 1:
-            raise AriaError(f"history is {history}: a cell holds at least the action itself")
-        self.history = history
+    def __init__(self, history: int = Aggregate.history, folds: int = 5, seed: int = 0) -> None:
+        if history < 0:
+            raise AriaError(
+                f"history is {history}: a cell holds at least the action itself (0: chosen by "
+                "cross-validation)"
+            )
+        self.history, self.folds, self.seed = history, folds, seed
+
+    def fit(self, data: Log) -> Self:
+        self.history_ = self.history or self._chosen(data)
+        self.lengths = backed_off(self.history_)
+        return super().fit(data)
+
+    def _chosen(self, data: Log) -> int:
+        if data.acting_episodes < 2:
+            return DEFAULT
+        errors = []
+        for length in CANDIDATES:
+            held = out_of_fold(AriaRecentCredit(length), data, self.folds, self.seed, False).q
+            errors.append(((held - data.targets) ** 2).sum())
+        return CANDIDATES[int(np.argmin(errors))]
+
+
+def backed_off(history: int) -> tuple[int, ...]:
+    """A length and the shorter ones that stand in for it."""
+    return (history, *(length for length in reversed(CANDIDATES) if length < history))

@@ -1,8 +1,13 @@
-"""What every credit method takes and gives: a log in, one credit an action out."""
+"""What every credit method takes and gives: a log in, two values an action out.
+
+q(h_t, a_t) is what is expected with the action, v(h_t) without it, both of one fit. The credit of
+an action is q, its advantage q - v.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from dataclasses import dataclass
+from typing import Protocol, Self, cast
 
 import numpy as np
 
@@ -11,25 +16,71 @@ from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
 
 
-class CreditMethod(Protocol):
-    """Fitted on whole episodes, then asked for the credit of any episode, seen or not.
+@dataclass(frozen=True)
+class Values:
+    """(A,) float64 each: q(h_t, a_t), and v(h_t) of the same actions."""
 
-    in_sample: the credit of a fitted episode is read from the fit itself, own return included, as
-        the paper does; False: `fit_credit` gives fitted episodes their credit out of fold.
+    q: np.ndarray
+    v: np.ndarray
+
+    @property
+    def advantage(self) -> np.ndarray:
+        """(A,) float64 q - v."""
+        return self.q - self.v
+
+
+class CreditMethod(Protocol):
+    """Fitted on whole episodes, then asked for the values of any episode, seen or not.
+
+    in_sample: the values of fitted episodes are read from the fit itself (`InSample.fitted`), own
+        return included, as the paper does; False: `fit_values` gives them out of fold.
     uses_labels, uses_vectors: what of the log is read beside texts and roles.
-    centred: the credit is a difference from what the state is worth, not an expected return.
     """
 
     in_sample: bool
     uses_labels: bool
     uses_vectors: bool
-    centred: bool
 
     def fit(self, data: Log) -> Self: ...
 
-    def credit(self, data: Log) -> np.ndarray:
-        """(A,) float64, one number an action; returns in `data` are never read."""
+    def q(self, data: Log) -> np.ndarray:
+        """(A,) float64 credit; returns in `data`, and what follows an action, are never read."""
         ...
+
+    def v(self, data: Log) -> np.ndarray:
+        """(A,) float64 value of what was said before each action; the action is not read either."""
+        ...
+
+
+class InSample(CreditMethod, Protocol):
+    """A method whose values of fitted episodes hold their own returns."""
+
+    def fitted(self) -> Values:
+        """Of the A actions that were fitted."""
+        ...
+
+
+class ValueByHistory:
+    """v of a method by a second fit of the same kind that sees no action.
+
+    It is made when v is first asked for, so that q alone costs one fit.
+    """
+
+    _fitted: Log
+    _history: CreditMethod | None = None
+
+    def of_history(self) -> CreditMethod:
+        """An unfitted method whose q looks at the history alone."""
+        raise NotImplementedError
+
+    def keep(self, data: Log) -> None:
+        """Remember what was fitted; forget what an earlier fit was worth."""
+        self._fitted, self._history = data, None
+
+    def v(self, data: Log) -> np.ndarray:
+        if self._history is None:
+            self._history = self.of_history().fit(self._fitted)
+        return self._history.q(data)
 
 
 def episode_folds(data: Log, folds: int, seed: int) -> np.ndarray:
@@ -63,36 +114,46 @@ def _units(data: Log, acting: np.ndarray) -> np.ndarray:
     return np.arange(len(acting))
 
 
-def fit_credit(
+def fit_values(
     method: CreditMethod, data: Log, folds: int = Aggregate.folds, seed: int = 0
-) -> np.ndarray:
-    """Credit of the very episodes that are fitted, (A,) float64.
+) -> Values:
+    """Values of the very episodes that are fitted.
 
-    A method with `in_sample` reads it from its fit; any other is fitted on the other folds, so
+    A method with `in_sample` reads them from its fit; any other is fitted on the other folds, so
     that no turn sees the returns of its own episode. Of a single episode nothing can be held out:
-    there it is the mean return of the role, or 0 of a method that is centred.
+    there both are the mean return of the role.
     """
     if method.in_sample:
-        return method.fit(data).credit(data)
+        return cast("InSample", method.fit(data)).fitted()
     if data.acting_episodes < 2:
         means = by_role(role_means(data), data.role[data.actions])
-        return np.zeros_like(means) if method.centred else means
+        return Values(means, means)
     return out_of_fold(method, data, folds, seed)
 
 
 def out_of_fold(
-    method: CreditMethod, data: Log, folds: int = Aggregate.folds, seed: int = 0
-) -> np.ndarray:
-    """(A,) float64: the credit of each action by a fit on the other folds' episodes."""
+    method: CreditMethod,
+    data: Log,
+    folds: int = Aggregate.folds,
+    seed: int = 0,
+    with_value: bool = True,
+) -> Values:
+    """The values of each action by a fit on the other folds' episodes.
+
+    with_value: False leaves v NaN, which saves its fit.
+    """
     fold = episode_folds(data, folds, seed)
     if not method.uses_vectors:
         data = data.without_vectors()
-    credit = np.empty(len(data))
+    q, v = np.full((2, len(data)), np.nan)
     for held in np.unique(fold):
         test = fold == held
-        scored = method.fit(data.where(~test)).credit(data.where(test))
-        credit[np.flatnonzero(test & data.is_action)] = scored
-    return credit[data.is_action]
+        fitted, asked = method.fit(data.where(~test)), data.where(test)
+        rows = np.flatnonzero(test & data.is_action)
+        q[rows] = fitted.q(asked)
+        if with_value:
+            v[rows] = fitted.v(asked)
+    return Values(q[data.is_action], v[data.is_action])
 
 
 def role_means(data: Log) -> dict[str, float]:

@@ -11,10 +11,9 @@ from aria_dvc.intentions.log import Log
 
 
 class ConstantCredit:
-    """Mean return by role."""
+    """Mean return by role, as q and as v; out of fold."""
 
     in_sample = False
-    centred = False
     uses_labels = False
     uses_vectors = False
 
@@ -22,5 +21,8 @@ class ConstantCredit:
         self.role_means_ = role_means(data)
         return self
 
-    def credit(self, data: Log) -> np.ndarray:
+    def q(self, data: Log) -> np.ndarray:
         return by_role(self.role_means_, data.role[data.actions])
+
+    def v(self, data: Log) -> np.ndarray:
+        return self.q(data)

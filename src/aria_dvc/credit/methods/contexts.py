@@ -30,10 +30,11 @@ class Contexts:
     action alone in its fitted cell goes no deeper: its deeper cells would hold the same action.
 
     depth: the last level.
+    skipped: 1 leaves out the action, so that level 0 is (role, label before the action).
     """
 
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
+    def __init__(self, depth: int, skipped: int = 0) -> None:
+        self.depth, self.skipped = depth, skipped
 
     def fit(self, data: Log) -> list[Level]:
         self.roles_ = np.unique(data.role[data.is_action])
@@ -54,19 +55,20 @@ class Contexts:
         cells = cells[actions]
         levels: list[Level] = []
         while len(actions) and len(levels) <= self.depth:
-            back = len(levels)
+            level = len(levels)
+            back = level + self.skipped
             place = data.place[rows[actions]] - back
             symbol = np.where(place >= 0, symbols[np.maximum(rows[actions] - back, 0)], START)
             keys = cells * base + symbol
             if grow:
                 self.keys_.append(np.unique(keys))
-            elif back == len(self.keys_):
+            elif level == len(self.keys_):
                 break
-            table = self.keys_[back]
+            table = self.keys_[level]
             cells = np.minimum(np.searchsorted(table, keys), len(table) - 1)
             seen = ((symbol > START) | (place < 0)) & (table[cells] == keys)
             actions, cells, place = actions[seen], cells[seen], place[seen]
-            levels.append(Level(actions, cells, table // base if back else np.zeros_like(table)))
+            levels.append(Level(actions, cells, table // base if level else np.zeros_like(table)))
             deeper = place >= 0
             if grow:
                 deeper &= np.bincount(cells, minlength=len(table))[cells] > 1

@@ -8,24 +8,26 @@ from typing import Self
 import numpy as np
 
 from aria_dvc.credit.cells import cell_codes, cell_means
-from aria_dvc.credit.methods.base import by_role, role_means
+from aria_dvc.credit.methods.base import Values, by_role, role_means
 from aria_dvc.intentions.log import Log, joined
 
 
 class HistoryMeans(ABC):
-    """Credit = mean return of all fitted actions with the same history and the same action.
+    """q = mean return of all fitted actions with the same history and the same action.
 
-    Histories are equal if the same symbols were said in the same order; the acting role is part of
-    the cell. An action whose history was never fitted gets the mean return of its role.
+    v = that of all fitted actions with the same history, whatever the action. Histories are equal
+    if the same symbols were said in the same order; the acting role is part of the cell. Both are
+    in sample: of a fitted action its own return counts. An action whose history was never fitted
+    gets the mean return of its role.
 
-    history: so many last utterances count, the action's own included; None for all.
+    lengths: so many last utterances count, the action's own included; None for all. Of several
+        the first counts whose cell was fitted.
     """
 
     in_sample = True
     uses_labels = False
     uses_vectors = False
-    centred = False
-    history: int | None = None
+    lengths: tuple[int | None, ...] = (None,)
 
     @abstractmethod
     def symbols(self, data: Log) -> np.ndarray:
@@ -36,11 +38,26 @@ class HistoryMeans(ABC):
         self.fitted_ = data.without_vectors()
         return self
 
-    def credit(self, data: Log) -> np.ndarray:
+    def fitted(self) -> Values:
+        return Values(self.q(self.fitted_), self.v(self.fitted_))
+
+    def q(self, data: Log) -> np.ndarray:
+        return self._means(data, with_action=True)
+
+    def v(self, data: Log) -> np.ndarray:
+        return self._means(data, with_action=False)
+
+    def _means(self, data: Log, with_action: bool) -> np.ndarray:
         import pandas as pd
 
         both = joined([self.fitted_, data.without_vectors()])
-        cell = cell_codes(both, pd.factorize(self.symbols(both))[0], self.history)
-        known, asked = np.split(cell, [len(self.fitted_.actions)])
-        mean = cell_means(known, self.fitted_.targets, int(cell.max(initial=-1)) + 1)[asked]
-        return np.where(np.isnan(mean), by_role(self.role_means_, data.role[data.actions]), mean)
+        symbols = pd.factorize(self.symbols(both))[0]
+        found = np.full(len(data.actions), np.nan)
+        for length in self.lengths:
+            if not np.isnan(found).any():
+                break
+            cell = cell_codes(both, symbols, length, with_action)
+            known, asked = np.split(cell, [len(self.fitted_.actions)])
+            mean = cell_means(known, self.fitted_.targets, int(cell.max(initial=-1)) + 1)[asked]
+            found = np.where(np.isnan(found), mean, found)
+        return np.where(np.isnan(found), by_role(self.role_means_, data.role[data.actions]), found)

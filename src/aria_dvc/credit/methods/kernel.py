@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aria_dvc.credit.methods.regression import RegressionCredit
-from aria_dvc.credit.methods.similarity import same_meaning_heard
+from aria_dvc.credit.methods.similarity import Kernel, meaning_before, same_meaning_heard
 
 
 class KernelCredit(RegressionCredit):
@@ -11,5 +11,14 @@ class KernelCredit(RegressionCredit):
 
     uses_words = False
 
-    def __init__(self, landmarks: int = 1600, folds: int = 4, seed: int = 0) -> None:
-        super().__init__((same_meaning_heard,), landmarks, folds=folds, seed=seed)
+    def __init__(
+        self,
+        landmarks: int = 1600,
+        folds: int = 4,
+        seed: int = 0,
+        kernel: Kernel = same_meaning_heard,
+    ) -> None:
+        super().__init__((kernel,), landmarks, folds=folds, seed=seed)
+
+    def of_history(self) -> KernelCredit:
+        return KernelCredit(self.landmarks, self.folds, self.seed, meaning_before)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from aria_dvc.credit.methods.base import CreditMethod
 from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from aria_dvc.credit.settings import AnyAggregate
 
 RECENT = "aria_recent"
 METHODS = {
@@ -18,21 +22,27 @@ METHODS = {
     "shrinkage": ("shrinkage", "ShrinkageCredit"),
     "kernel": ("kernel", "KernelCredit"),
     "regression": ("regression", "RegressionCredit"),
+    "progress": ("progress", "ProgressCredit"),
+    "critic": ("critic", "CriticCredit"),
+    "group": ("group", "GroupCredit"),
+    "gigpo": ("gigpo", "GigpoCredit"),
+    "belief": ("belief", "BeliefCredit"),
     "prefix": ("prefix", "PrefixCredit"),
-    "advantage": ("advantage", "AdvantageCredit"),
     "turn_index": ("turn_index", "TurnIndexCredit"),
     "constant": ("constant", "ConstantCredit"),
 }
+# the first argument of a method, by the name that it has in the block `aggregate`
+ARGUMENTS = {RECENT: "history", "progress": "objective", "gigpo": "anchor"}
 
 
 def method_names() -> list[str]:
     return list(METHODS)
 
 
-def method_class(name: str, history: int = Aggregate.history) -> Callable[[], CreditMethod]:
-    """The class of a method, to be called without arguments for its defaults.
+def method_class(name: str, settings: AnyAggregate | None = None) -> Callable[[], CreditMethod]:
+    """The class of a method, to be called without arguments.
 
-    history: utterances that make a cell of `aria_recent`.
+    settings: what a method is told (see ARGUMENTS); None for the defaults.
 
     Raises:
         AriaError: there is no such method.
@@ -40,10 +50,13 @@ def method_class(name: str, history: int = Aggregate.history) -> Callable[[], Cr
     if name not in METHODS:
         raise AriaError(f"unknown credit method {name}{did_you_mean(name, METHODS)}")
     module, attribute = METHODS[name]
-    found = getattr(import_module(f"aria_dvc.credit.methods.{module}"), attribute)
-    return partial(found, history) if name == RECENT else found
+    named = import_module(f"aria_dvc.credit.methods.{module}")
+    found: Callable[..., CreditMethod] = getattr(named, attribute)
+    if name not in ARGUMENTS:
+        return found
+    return partial(found, getattr(settings or Aggregate(), ARGUMENTS[name]))
 
 
-def make_method(name: str, history: int = Aggregate.history) -> CreditMethod:
-    """A fresh method with its defaults (see `method_class`)."""
-    return method_class(name, history)()
+def make_method(name: str, settings: AnyAggregate | None = None) -> CreditMethod:
+    """A fresh method (see `method_class`)."""
+    return method_class(name, settings)()

@@ -11,16 +11,19 @@ from typing import Self
 import numpy as np
 from scipy.optimize import nnls
 
-from aria_dvc.credit.methods.base import episode_folds
+from aria_dvc.credit.methods.base import ValueByHistory, episode_folds
 from aria_dvc.credit.methods.ridge import Fold, LandmarkRidge
 from aria_dvc.credit.methods.shrinkage import turn_index_fits
 from aria_dvc.credit.methods.similarity import (
     Describer,
     Kernel,
+    meaning_before,
     same_meaning_heard,
     same_words_exchanged,
     same_words_heard,
     same_words_said,
+    words_before,
+    words_before_and_last,
 )
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 from aria_dvc.intentions.log import Log
@@ -31,10 +34,13 @@ KERNELS: tuple[Kernel, ...] = (
     same_words_exchanged,
     same_meaning_heard,
 )
+HISTORY_KERNELS: tuple[Kernel, ...] = (words_before, words_before_and_last, meaning_before)
 
 
-class RegressionCredit:
+class RegressionCredit(ValueByHistory):
     """Turn-index credit plus a weighted sum of kernel ridge regressions.
+
+    v is the same with kernels that look at the history alone. Both are out of fold.
 
     Args:
         kernels: what makes two actions alike, one regression each.
@@ -46,7 +52,6 @@ class RegressionCredit:
     """
 
     in_sample = False
-    centred = False
     uses_labels = False
     uses_vectors = True
     uses_words = True
@@ -63,6 +68,7 @@ class RegressionCredit:
         self.folds, self.seed = folds, seed
 
     def fit(self, data: Log) -> Self:
+        self.keep(data)
         self.turn_index_ = TurnIndexCredit(self.strength).fit(data)
         self.members_: list[LandmarkRidge] = []
         self.shares_ = np.zeros(len(self.kernels))
@@ -71,7 +77,7 @@ class RegressionCredit:
         self.describer_ = Describer(self.uses_words).fit(data)
         actions = self.describer_.describe(data)
         landmarks = actions.take(spread_rows(actions.turn, self.landmarks))
-        residual = data.targets - self.turn_index_.credit(data)
+        residual = data.targets - self.turn_index_.q(data)
         folds = self._folds(data)
         self.members_ = [
             LandmarkRidge(kernel, landmarks).fit(actions, residual, folds)
@@ -80,8 +86,12 @@ class RegressionCredit:
         self.shares_ = self._weigh(folds)
         return self
 
-    def credit(self, data: Log) -> np.ndarray:
-        credit = self.turn_index_.credit(data)
+    def of_history(self) -> RegressionCredit:
+        options = (self.landmarks, self.strength, self.folds, self.seed)
+        return RegressionCredit(HISTORY_KERNELS, *options)
+
+    def q(self, data: Log) -> np.ndarray:
+        credit = self.turn_index_.q(data)
         if self.members_ and len(credit):
             actions = self.describer_.describe(data)
             for share, member in zip(self.shares_, self.members_, strict=True):

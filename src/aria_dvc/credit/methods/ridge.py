@@ -29,6 +29,33 @@ class Fold:
     held: np.ndarray
 
 
+class LandmarkFeatures:
+    """(m,) features of an action whose inner products are a kernel, as the landmarks see it."""
+
+    def __init__(self, kernel: Kernel, landmarks: Described) -> None:
+        self.kernel, self.landmarks = kernel, landmarks
+        self.root = self._root()
+
+    def of(self, actions: Described) -> np.ndarray:
+        """(A, m) float32."""
+        features = np.empty((len(actions), len(self.root)), np.float32)
+        for start in range(0, len(actions), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            kernel = self.kernel(Similarity(actions.take(block), self.landmarks))
+            features[block] = scipy.linalg.solve_triangular(self.root, kernel.T, lower=True).T
+        return features
+
+    def on_landmarks(self, weights: np.ndarray) -> np.ndarray:
+        """(m,) float64 weights of the landmarks for those of the features."""
+        return scipy.linalg.solve_triangular(self.root.T, weights.astype(np.float64), lower=False)
+
+    def _root(self) -> np.ndarray:
+        """(m, m) float64 lower Cholesky factor of the landmarks' kernel."""
+        kernel = self.kernel(Similarity(self.landmarks, self.landmarks))
+        kernel[np.diag_indices(len(kernel))] += JITTER * max(np.trace(kernel) / len(kernel), JITTER)
+        return np.linalg.cholesky(kernel)
+
+
 class LandmarkRidge:
     """Regression of residual returns on one kernel.
 
@@ -41,8 +68,8 @@ class LandmarkRidge:
         self.kernel, self.landmarks = kernel, landmarks
 
     def fit(self, actions: Described, residual: np.ndarray, folds: list[Fold]) -> Self:
-        root = self._root()
-        features = self._features(actions, root)
+        basis = LandmarkFeatures(self.kernel, self.landmarks)
+        features = basis.of(actions)
         grams = [features[fold.held].T @ features[fold.held] for fold in folds]
         gram = np.sum(grams, axis=0)
         moments = [
@@ -59,35 +86,23 @@ class LandmarkRidge:
 
         self.penalty_, self.held_out_ = _descend(held_out, folds)
         solution = _solution(gram, features.T @ residual.astype(np.float32), self.penalty_)
-        self.weights_ = scipy.linalg.solve_triangular(
-            root.T, solution.astype(np.float64), lower=False
-        )
+        self.weights_ = basis.on_landmarks(solution)
         return self
 
     def predict(self, actions: Described) -> np.ndarray:
         """(A,) float64 residual returns."""
-        found = np.empty(len(actions))
-        for start in range(0, len(actions), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            found[block] = self.kernel(Similarity(actions.take(block), self.landmarks)) @ (
-                self.weights_
-            )
-        return found
+        return predicted(self.kernel, self.landmarks, self.weights_, actions)
 
-    def _root(self) -> np.ndarray:
-        """(m, m) float64 lower Cholesky factor of the landmarks' kernel."""
-        kernel = self.kernel(Similarity(self.landmarks, self.landmarks))
-        kernel[np.diag_indices(len(kernel))] += JITTER * max(np.trace(kernel) / len(kernel), JITTER)
-        return np.linalg.cholesky(kernel)
 
-    def _features(self, actions: Described, root: np.ndarray) -> np.ndarray:
-        """(A, m) float32."""
-        features = np.empty((len(actions), len(root)), np.float32)
-        for start in range(0, len(actions), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            kernel = self.kernel(Similarity(actions.take(block), self.landmarks))
-            features[block] = scipy.linalg.solve_triangular(root, kernel.T, lower=True).T
-        return features
+def predicted(
+    kernel: Kernel, landmarks: Described, weights: np.ndarray, actions: Described
+) -> np.ndarray:
+    """(A,) float64 weighted sums of the kernel with the landmarks, whose (m,) weights these are."""
+    found = np.empty(len(actions))
+    for start in range(0, len(actions), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found[block] = kernel(Similarity(actions.take(block), landmarks)) @ weights
+    return found
 
 
 def _solution(gram: np.ndarray, moment: np.ndarray, penalty: float) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from aria_dvc.credit.cells import cell_means
-from aria_dvc.credit.methods.base import episode_folds
+from aria_dvc.credit.methods.base import ValueByHistory, episode_folds
 from aria_dvc.credit.methods.contexts import Contexts, Level
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 from aria_dvc.intentions.log import Log
@@ -28,16 +28,18 @@ DEPTHS = (0, 1, 2, 4, WHOLE)
 Fit = tuple[np.ndarray, np.ndarray]
 
 
-class ShrinkageCredit:
+class ShrinkageCredit(ValueByHistory):
     """History back-off with `strength` and `depth` (utterances looked back) by cross-validation.
+
+    v is the same back-off over histories without the action. Both are out of fold.
 
     Args:
         strength, depth: fixed values; None chooses from STRENGTHS and DEPTHS.
         folds: episodes are held out in so many parts to choose.
+        with_action: False backs off over what was said before the action.
     """
 
     in_sample = False
-    centred = False
     uses_labels = True
     uses_vectors = False
 
@@ -47,26 +49,33 @@ class ShrinkageCredit:
         depth: int | None = None,
         folds: int = 5,
         seed: int = 0,
+        with_action: bool = True,
     ) -> None:
+        self.options = strength, depth, folds, seed
+        self.skipped = 0 if with_action else 1
         self.strengths = STRENGTHS if strength is None else (strength,)
         self.depths = DEPTHS if depth is None else (depth,)
         self.folds, self.seed = folds, seed
 
     def fit(self, data: Log) -> Self:
-        self.contexts_ = Contexts(max(self.depths))
+        self.keep(data.without_vectors())
+        self.contexts_ = Contexts(max(self.depths), self.skipped)
         levels = self.contexts_.fit(data)
         self.strength_, self.depth_ = self._choose(data, levels)
         self.turn_index_ = TurnIndexCredit(self.strength_).fit(data)
-        residual = data.targets - self.turn_index_.credit(data)
+        residual = data.targets - self.turn_index_.q(data)
         self.effects_ = list(cell_effects(levels, residual, self.strength_))
         return self
 
-    def credit(self, data: Log) -> np.ndarray:
+    def of_history(self) -> ShrinkageCredit:
+        return ShrinkageCredit(*self.options, with_action=False)
+
+    def q(self, data: Log) -> np.ndarray:
         levels = self.contexts_.find(data)[: self.depth_ + 1]
         deviation = np.zeros(len(data.actions))
         for level, effects in zip(levels, self.effects_, strict=False):
             deviation[level.actions] = effects[level.cells]
-        return self.turn_index_.credit(data) + deviation
+        return self.turn_index_.q(data) + deviation
 
     def _choose(self, data: Log, levels: list[Level]) -> tuple[float, int]:
         pairs = [(s, d) for s in self.strengths for d in self.depths]
@@ -126,7 +135,7 @@ def turn_index_fits(data: Log, fold: np.ndarray, strength: float) -> Iterator[Fi
     """Per fold held out: (A,) turn-index credit fitted without it, (A,) 1 where not held out."""
     for held in np.unique(fold):
         fitted = TurnIndexCredit(strength).fit(data.where(fold != held))
-        yield fitted.credit(data), (fold != held)[data.actions].astype(np.float64)
+        yield fitted.q(data), (fold != held)[data.actions].astype(np.float64)
 
 
 def _fold_errors(

@@ -13,11 +13,12 @@ from aria_dvc.intentions.log import Log
 class TurnIndexCredit:
     """Mean return by role and own-turn index, each shrunk towards its role's mean.
 
+    Both values are the same, out of fold: the action is not looked at.
+
     strength: how many pseudo-actions at the role's mean are added to every (role, turn).
     """
 
     in_sample = False
-    centred = False
     uses_labels = False
     uses_vectors = False
 
@@ -34,9 +35,12 @@ class TurnIndexCredit:
         self.effects_ = {key: s / (n + self.strength) for key, (s, n) in sums.items()}
         return self
 
-    def credit(self, data: Log) -> np.ndarray:
+    def q(self, data: Log) -> np.ndarray:
         effects = [self.effects_.get(key, 0.0) for key in _keys(data)]
         return by_role(self.role_means_, data.role[data.actions]) + np.array(effects, np.float64)
+
+    def v(self, data: Log) -> np.ndarray:
+        return self.q(data)
 
 
 def _keys(data: Log) -> list[tuple[str, int]]:

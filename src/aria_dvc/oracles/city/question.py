@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from aria_dvc.oracles.text import strip_accents
 
@@ -95,6 +96,7 @@ class Question:
     negated: bool
 
 
+@lru_cache(maxsize=4096)
 def read_question(raw: str) -> Question:
     """The plain form of the (last) question in `raw`."""
     sentence = _last_question(strip_accents(raw))

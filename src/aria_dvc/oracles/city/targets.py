@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.text import fold, phrase_pattern
@@ -69,7 +69,12 @@ def find_city(word: str) -> City:
 
 def find_city_mentions(text: str) -> list[City]:
     """The target cities that `text` names, in order of appearance, each once."""
-    return list(dict.fromkeys(_mentions(fold(text))))
+    return list(_distinct_mentions(text))
+
+
+@lru_cache(maxsize=4096)
+def _distinct_mentions(text: str) -> tuple[City, ...]:
+    return tuple(dict.fromkeys(_mentions(fold(text))))
 
 
 def _mentions(folded: str) -> Iterator[City]:

@@ -31,6 +31,7 @@ class Layout:
 
     read: the episode without its rewards; its `info` may hold a group_id. rewards: those of the
     roles that have one. parts: the entry of each episode that an entry holds.
+    judged: the rewards by the game's own test for a win; None where it cannot be made.
     local_groups: a group_id counts within one file only.
     """
 
@@ -41,6 +42,7 @@ class Layout:
     rewards: Callable[[dict[str, Any]], dict[str, Any]]
     parts: Callable[[dict[str, Any]], Iterator[dict[str, Any]]] = whole
     local_groups: bool = False
+    judged: Callable[[Episode], dict[str, float] | None] | None = None
 
 
 def is_number(value: Any) -> bool:

@@ -8,6 +8,7 @@ from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.formats.base import ROLE_NAMES, BadEntry, Layout, is_number, list_of
 
 CASINO_MAX_POINTS = 36.0
+BUTTONS = ("Submit-Deal", "Accept-Deal", "Reject-Deal", "Walk-Away")
 
 
 def _read_casino(entry: dict[str, Any]) -> Episode:
@@ -18,7 +19,8 @@ def _read_casino(entry: dict[str, Any]) -> Episode:
         if role is None:
             raise BadEntry(f"chat_logs[{index}] needs the id of one of the participants")
         said.append(Utterance(role, line.get("text") or ""))
-    return Episode("", "", said, {})
+    moves = [place for place, line in enumerate(said) if line.text.strip() in BUTTONS]
+    return Episode("", "", said, {}, {}, {"moves": moves})
 
 
 def _casino_roles(entry: dict[str, Any]) -> dict[str, str]:

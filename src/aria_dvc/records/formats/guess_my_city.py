@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.formats.base import BadEntry, Layout, list_of
 
@@ -32,10 +33,23 @@ def _city_rewards(entry: dict[str, Any]) -> dict[str, Any]:
     return {"agent": float(done)}
 
 
+def _judged(episode: Episode) -> dict[str, float] | None:
+    """1 if a question guesses the target as the game's rules ask; None of an unknown target."""
+    from aria_dvc.oracles.city.oracle import oracle
+
+    try:
+        asked = oracle(episode.info["config"]["target"] or "")
+    except AriaError:
+        return None
+    questions = (said.text for said in episode.utterances if said.role == "agent")
+    return {"agent": float(any(map(asked.is_guess, questions)))}
+
+
 LAYOUT = Layout(
     "guess_my_city",
     frozenset({"conversation", "word"}),
     "guess_my_city",
     _read_city,
     _city_rewards,
+    judged=_judged,
 )

@@ -1,0 +1,181 @@
+"""Credit by outcomes, groups and beliefs, on games whose right credit is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.credit_dialogues import dialogues
+from tests.leakage import assert_no_leakage
+
+from aria_dvc.credit.methods.answers import beliefs, polarity
+from aria_dvc.credit.methods.base import fit_values, out_of_fold
+from aria_dvc.credit.methods.belief import BeliefCredit, features_of
+from aria_dvc.credit.methods.critic import CriticCredit
+from aria_dvc.credit.methods.gigpo import GigpoCredit, anchors
+from aria_dvc.credit.methods.group import GroupCredit
+from aria_dvc.credit.methods.progress import ProgressCredit, objective_rows
+from aria_dvc.credit.methods.units import units_of
+from aria_dvc.credit.variance import r_squared
+from aria_dvc.errors import AriaError
+from aria_dvc.intentions.log import Log
+from aria_dvc.oracles.city.oracle import oracle, questions, targets
+from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.records.tables import turns_table
+
+
+def summed(episodes: int = 80, seed: int = 0, gamma: float = 1.0) -> Log:
+    """R is the share of an episode's four questions that are on topic 0."""
+    data = dialogues(episodes, seed=seed)
+    right = (data.labels == 0) & data.is_action
+    share = np.bincount(data.episode, right)[data.episode] / 4
+    final = np.where(data.is_action, share, np.nan)
+    return replace(data, final=final, returns=final * gamma ** (4 - data.turn), gamma=gamma)
+
+
+@pytest.mark.parametrize("objective", ["sum", "spread", "prefix"])
+def test_contributions_sum_to_the_outcome(objective):
+    data, other = summed(), summed(seed=1)
+    method = ProgressCredit(objective).fit(data)
+    q, v = method.q(other), method.v(other)
+    step = method.contributions(other)
+    np.testing.assert_allclose(q - v, step, atol=1e-12)
+    first = np.flatnonzero(other.turn[other.actions] == 1)
+    np.testing.assert_allclose(v[first], data.outcomes.mean())
+    later = np.flatnonzero(other.turn[other.actions] > 1)
+    np.testing.assert_allclose(q[later - 1], v[later])
+    last = first + 3
+    known = 0.5 if objective == "spread" else 0.8  # even contributions are paid for
+    assert r_squared(q[last], other.outcomes[last]) > known
+    right = other.labels[other.actions] == 0
+    gap = step[right].mean() - step[~right].mean()
+    assert 0.05 < gap < 0.25 if objective == "spread" else gap == pytest.approx(0.25, abs=0.06)
+
+
+def test_objectives_against_their_definitions():
+    """Squared length of each objective's rows is the objective, written out in loops."""
+    rng = np.random.default_rng(0)
+    data = dialogues(6, turns=3)
+    units = units_of(data)
+    features, weights = rng.normal(size=(18, 5)), rng.normal(size=5)
+    outcome = np.repeat(rng.normal(size=6), 3)
+    steps = (features @ weights).reshape(6, 3)
+    missed = [(steps[u].sum() - outcome[3 * u]) ** 2 for u in range(6)]
+    spread = [3 * steps[u].var() for u in range(6)]
+    prefix = [((steps[u].cumsum() - outcome[3 * u]) ** 2).mean() for u in range(6)]
+    wanted = {"sum": 0.0, "spread": sum(spread), "prefix": sum(prefix)}
+    for objective, more in wanted.items():
+        rows, target, unit = objective_rows(objective, features, outcome, units)
+        assert ((rows @ weights - target) ** 2).sum() == pytest.approx(sum(missed) + more)
+        assert np.array_equal(np.unique(unit), np.arange(6))
+
+
+def test_a_group_is_compared_with_its_others():
+    data = summed(6)
+    grouped = replace(data, group=np.array([0, 0, 0, 1, 1, 2]))
+    values = fit_values(GroupCredit(), grouped)
+    outcome = data.outcomes[::4]
+    others = [
+        outcome[[1, 2]].mean(), outcome[[0, 2]].mean(), outcome[[0, 1]].mean(),
+        outcome[4], outcome[3], outcome[:5].mean(),
+    ]  # fmt: skip
+    np.testing.assert_allclose(values.q, np.repeat(outcome, 4))
+    np.testing.assert_allclose(values.v, np.repeat(others, 4))
+    alone = fit_values(GroupCredit(), data)
+    np.testing.assert_allclose(alone.v[:4], outcome[1:].mean())
+
+
+@pytest.mark.parametrize("anchor", ["observation", "state", "intentions"])
+def test_anchored_steps_against_a_dictionary(anchor):
+    data = summed(30, gamma=0.9)
+    data = replace(data, group=np.arange(30) // 3)
+    values = fit_values(GigpoCredit(anchor), data)
+    group = fit_values(GroupCredit(), data)
+    steps: dict[tuple, list[int]] = {}
+    for action, row in enumerate(data.actions):
+        past = range(row - data.place[row], row)
+        said = {
+            "observation": tuple(data.text[past[-1:]]),
+            "state": tuple(data.text[past]),
+            "intentions": tuple(data.labels[past[-2:]]),
+        }[anchor]
+        steps.setdefault((data.group[data.episode[row]], said), []).append(action)
+    for members in steps.values():
+        mean = data.targets[members].mean()
+        np.testing.assert_allclose(values.v[members], (group.v[members] + mean) / 2)
+    np.testing.assert_allclose(values.q, (group.q + data.targets) / 2)
+    assert len(np.unique(anchors(data, anchor))) <= len(steps)
+
+
+@pytest.mark.parametrize("anchor", ["observation", "state", "intentions"])
+def test_no_anchor_leaks(anchor):
+    assert_no_leakage(lambda: GigpoCredit(anchor), summed(20), summed(6, seed=1))
+
+
+@pytest.mark.xfail(reason="overfits short logs: R2 -0.13 on 150 episodes", strict=True)
+def test_the_critic_learns_what_an_action_is_worth():
+    data = summed(150, gamma=0.95)
+    assert r_squared(out_of_fold(CriticCredit(), data).q, data.targets) > 0.2
+
+
+def test_the_critic_is_the_same_again():
+    data = summed(40, gamma=0.95)
+    values, again = (out_of_fold(CriticCredit(), data) for _ in range(2))
+    np.testing.assert_array_equal(values.q, again.q)
+    np.testing.assert_array_equal(values.v, again.v)
+
+
+def games(count: int, seed: int = 0, turns: int = 6) -> Log:
+    """Everyday questions on cities, answered by the oracles; won if at least half are yes."""
+    rng, episodes = np.random.default_rng(seed), []
+    for number in range(count):
+        knows = oracle(str(rng.choice(targets())))
+        said, yes = [], 0
+        for question in rng.choice(questions(), turns, replace=False).tolist():
+            answer = knows.answer(question).text
+            yes += polarity(answer) == 1
+            said += [Utterance("agent", question), Utterance("oracle", answer)]
+        episodes.append(Episode(f"e{number}", "guess_my_city", said, {"agent": float(yes > 2)}))
+    return Log.of(turns_table(episodes), None, 0.95)
+
+
+def test_beliefs_against_bayes_in_loops():
+    data = games(4)
+    found = beliefs(data)
+    for action, row in enumerate(data.actions):
+        weight = np.ones(len(targets()))
+        for asked in range(row - data.place[row], row, 2):
+            heard = polarity(data.text[asked + 1])
+            for place, target in enumerate(targets()):
+                given = polarity(oracle(target).answer(data.text[asked]).text)
+                if heard and given:
+                    weight[place] *= 0.9 if given == heard else 0.1
+                elif heard:
+                    weight[place] *= 0.5
+        np.testing.assert_allclose(found[action], weight / weight.sum(), atol=1e-12)
+
+
+def test_a_named_target_is_the_mass_of_what_is_guessed():
+    data = games(3)
+    text = data.text.copy()
+    text[data.actions[-1]] = "Is it Lima, Peru?"
+    guess = features_of(replace(data, text=text))[1][-1, -1]
+    assert guess == pytest.approx(beliefs(data)[-1][list(targets()).index("Lima, Peru")])
+    assert features_of(data)[1][0, -1] == 0.0
+
+
+def test_beliefs_do_not_leak_and_know_only_guessing_games():
+    assert_no_leakage(BeliefCredit, games(24), games(6, seed=1))
+    with pytest.raises(AriaError, match="guess_my_city or twenty_questions"):
+        BeliefCredit().fit(dialogues(10))
+
+
+def test_belief_values_are_out_of_fold_and_finite():
+    data = games(40)
+    values = fit_values(BeliefCredit(), data)
+    assert np.isfinite(values.advantage).all()
+    changed = data.returns + np.where(data.episode == 3, 7.0, 0.0)
+    other = fit_values(BeliefCredit(), data.with_returns(changed))
+    own = data.episode[data.actions] == 3
+    np.testing.assert_array_equal(values.q[own], other.q[own])

@@ -1,0 +1,118 @@
+"""Scores over baselines, on predictions whose scores are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.credit_dialogues import dialogues
+
+from aria_dvc.credit.methods.base import Values, out_of_fold
+from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.quality import baselines, credit_quality
+from aria_dvc.credit.skill import baseline_predictions, skill_scores
+from aria_dvc.credit.variance import r_squared
+from aria_dvc.intentions.log import Log
+
+
+def two_roles(episodes: int = 60) -> Log:
+    """Roles of unlike returns: bob earns 5 more than alice, and nothing else is known of them."""
+    data = dialogues(episodes)
+    noise = np.random.default_rng(7).normal(size=len(data))
+    returns = noise + np.where(data.role == "oracle", 5.0, 0.0)
+    return replace(data, is_action=np.ones(len(data), bool), returns=returns)
+
+
+def test_telling_roles_apart_earns_nothing():
+    data = two_roles()
+    known = baseline_predictions(data)
+    scores = skill_scores(Values(known["constant"], known["constant"]), known, data)["all"]
+    assert -0.1 < scores["r2"]["value"] <= 0.0
+    assert r_squared(known["constant"], data.targets) > 0.5, "pooled over the roles"
+    assert scores["action_adds"]["value"] == 0.0
+    assert scores["skill"]["value"] <= 0.0
+
+
+def test_scores_against_their_definitions():
+    data = two_roles()
+    rng = np.random.default_rng(0)
+    q, v, other = (data.targets + s * rng.normal(size=len(data.targets)) for s in (0.3, 0.6, 0.8))
+    known = {"constant": np.zeros_like(q), "turn_index": other, "history": other + 1}
+    scores = skill_scores(Values(q, v), known, data)
+    alice = data.role[data.actions] == "agent"
+    y = data.targets[alice]
+
+    def r2(credit: np.ndarray) -> float:
+        return 1 - ((y - credit[alice]) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+
+    found = scores["agent"]
+    assert found["r2"]["value"] == pytest.approx(r2(q))
+    assert found["action_adds"]["value"] == pytest.approx(r2(q) - r2(v))
+    assert found["over"] == "turn_index"
+    assert found["baselines"]["history"] == pytest.approx(r2(other + 1))
+    assert found["skill"]["value"] == pytest.approx(1 - (1 - r2(q)) / (1 - r2(other)))
+    for name in ("r2", "value_r2", "action_adds", "skill"):
+        one = scores["all"][name]
+        assert one["low"] < one["value"] < one["high"]
+
+
+def test_intervals_cover_and_widen_where_episodes_repeat_each_other():
+    """Whole groups are drawn: ten copies of each episode tell no more than one of them."""
+    data = dialogues(20)
+    credit = out_of_fold(make_method("shrinkage"), data)
+    known = baseline_predictions(data)
+    once = skill_scores(credit, known, data)["all"]["r2"]
+    ids = np.tile(np.arange(data.episodes), 10)
+    rows = np.concatenate([np.flatnonzero(data.episode == e) for e in ids])
+    copies = replace(
+        data,
+        **{n: getattr(data, n)[rows] for n in ("role", "is_action", "text", "vectors", "labels")},
+        returns=data.returns[rows],
+        episode=np.repeat(np.arange(len(ids)), np.bincount(data.episode)[ids]),
+        group=ids,
+    )
+    place = np.concatenate([np.arange(len(data.actions))] * 10)
+    again = skill_scores(
+        Values(credit.q[place], credit.v[place]),
+        {name: of[place] for name, of in known.items()},
+        copies,
+    )["all"]["r2"]
+    assert again["value"] == pytest.approx(once["value"])
+    width, other = once["high"] - once["low"], again["high"] - again["low"]
+    assert other == pytest.approx(width, rel=0.15)
+
+
+def test_the_clock_is_skill_only_where_returns_are_discounted():
+    """The reward is noise: discounted, the turn tells most of it; undiscounted nothing does."""
+    data = dialogues(100, turns=6)
+    reward = np.random.default_rng(3).random(100)[data.episode]
+    final = np.where(data.is_action, reward, np.nan)
+    data = replace(data, final=final, returns=final * 0.5 ** (6 - data.turn))
+    quality = credit_quality(lambda: make_method("turn_index"), data, sample_size=False)
+    assert quality["skill"]["all"]["r2"]["value"] > 0.5
+    assert abs(quality["skill"]["all"]["skill"]["value"]) < 0.02
+    assert quality["undiscounted_skill"]["all"]["r2"]["value"] < 0.02
+
+
+def test_without_discount_there_is_one_set_of_scores():
+    data = dialogues(20)
+    assert baselines(data).undiscounted is None
+    quality = credit_quality(lambda: make_method("constant"), data, sample_size=False)
+    assert quality["undiscounted_skill"] is None
+
+
+def test_equal_returns_have_no_score():
+    data = dialogues(10)
+    flat = data.with_returns(np.where(data.is_action, 0.5, np.nan))
+    found = credit_quality(lambda: make_method("shrinkage"), flat, sample_size=False)["skill"]
+    assert found["all"]["r2"] == {"value": None, "low": None, "high": None}
+    assert found["all"]["baselines"]["constant"] is None
+
+
+def test_outcomes_are_the_last_return_where_nothing_else_is_known():
+    data = dialogues(5, turns=3)
+    last = data.targets.reshape(5, 3)[:, -1]
+    np.testing.assert_array_equal(data.outcomes, np.repeat(last, 3))
+    final = np.where(data.is_action, 1.5, np.nan)
+    assert (replace(data, final=final).outcomes == 1.5).all()
