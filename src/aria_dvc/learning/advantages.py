@@ -97,7 +97,11 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
         advantage: "return" takes the credit itself; "centred" subtracts the value of the state
             (see `state_values`); "group" subtracts besides what the episode's configuration is
             worth (see `group_effects`); "normalised" subtracts the mean and divides by the
-            standard deviation over all actions of the same role.
+            standard deviation over all actions of the same role; "value" subtracts the method's
+            own v(h_t), the column `value`.
+
+    Raises:
+        AriaError: "value" where the credit has none.
     """
     table = actions(log)
     column = {"discounted": "return", "terminal": "final"}.get(credit, "reward")
@@ -109,6 +113,8 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
         values = values - group_effects(table, values)
     elif advantage == "normalised":
         values = _normalised(table, values)
+    elif advantage == "value":
+        values = values - _own_values(table, column, log.name)
     keys = zip(table["episode_id"], table["position"], strict=True)
     return {
         (log.name, str(episode), int(position)): float(value)
@@ -187,6 +193,17 @@ def state_values(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:
     of_role = rows.groupby("role")["value"].transform("mean")
     others = (total - rows["value"]) / (count - 1).clip(lower=1)
     return np.where(count > 1, others, of_role)
+
+
+def _own_values(table: pd.DataFrame, column: str, log: str) -> np.ndarray:
+    """(n,) float64 v(h_t) of the method whose q is the column `reward`."""
+    found = table["value"].to_numpy(dtype=np.float64) if column == "reward" else np.array([np.nan])
+    if np.isnan(found).any():
+        raise AriaError(
+            f"{log}: policy.advantage = value needs a credit with a value: a plain return and a "
+            "reward model's score have none; choose another advantage"
+        )
+    return found
 
 
 def _normalised(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:

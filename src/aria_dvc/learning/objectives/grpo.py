@@ -70,8 +70,8 @@ def most_spread(groups: pd.DataFrame, keep: float) -> set[tuple[str, str]]:
 
 
 class Gigpo(ClippedRatio):
-    """A = the credit as it is: `gigpo` of the aggregate stage adds to the group's outcome that of
-    the steps which share an anchor."""
+    """A = q - v of the credit `gigpo`, which adds to the group's outcome that of the steps of the
+    group that share an anchor (see the aggregate stage)."""
 
     def advantages(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
-        return all_advantages(frames, self.params.credit, "return"), {}
+        return all_advantages(frames, self.params.credit, "value"), {}

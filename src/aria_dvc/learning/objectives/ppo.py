@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aria_dvc.learning.advantages import EQUAL, actions
+from aria_dvc.learning.advantages import EQUAL, actions, advantages
 from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import Example, Key, LogFrames, with_values
 from aria_dvc.learning.objectives.base import Figures, Material
@@ -20,8 +20,6 @@ from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.objectives.value_head import Steps, fitted_values, rewards_to_come
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from aria_dvc.settings import PolicyParams
 
 TERMINAL = "terminal"  # the credit that is the final reward, paid at the last turn
@@ -30,9 +28,10 @@ TERMINAL = "terminal"  # the credit that is the final reward, paid at the last t
 class Ppo(ClippedRatio):
     """The clipped ratio on GAE of per-turn rewards.
 
-    A turn's reward is its credit (of a method whose credits add up to the outcome), or with the
-    credit `terminal` the outcome at the last turn and 0 before; plus `ppo.grounding` where the
-    environment carried the turn out.
+    A turn's reward is q - v of its credit, where v is the q of the turn before, so that the rewards
+    add up to the outcome (`progress`: the turn's contribution); with the credit `terminal` it is
+    the outcome at the last turn and 0 before. Plus `ppo.grounding` where the environment carried
+    the turn out.
     """
 
     def __init__(self, params: PolicyParams) -> None:
@@ -62,8 +61,8 @@ class Ppo(ClippedRatio):
         data: list[Paired] = list(material.data)
         steps = self._steps(data, scorer)
         values, r2 = fitted_values(steps)
-        advantages = gae(steps, values, self.params.ppo.lam)
-        known = dict(zip(steps.keys, advantages.tolist(), strict=True))
+        found = gae(steps, values, self.params.ppo.lam)
+        known = dict(zip(steps.keys, found.tolist(), strict=True))
         examples = [example for example, _ in data]
         data = with_values(examples, known, keep_zero=self.params.kl > 0)
         figures = {**material.figures, "value_r2": r2}
@@ -90,28 +89,32 @@ class Ppo(ClippedRatio):
 
 
 def turn_rewards(log: LogFrames, credit: str, grounding: float) -> dict[Key, float]:
-    """What every action of a log is paid (see `Ppo`)."""
+    """What every action of a log is paid (see `Ppo`).
+
+    Raises:
+        AriaError: the credit has no values of histories.
+    """
+    paid = _outcomes(log) if credit == TERMINAL else advantages(log, credit, "value")
+    carried_out = _grounded(log) if grounding else set()
+    return {key: reward + grounding * (key in carried_out) for key, reward in paid.items()}
+
+
+def _outcomes(log: LogFrames) -> dict[Key, float]:
+    """The final reward for a role's last action, 0 for the others."""
     table = actions(log)
-    if credit == TERMINAL:
-        last = table.groupby(["episode_id", "role"])["position"].transform("max")
-        paid = table["final"].where(table["position"] == last, 0.0)
-    else:
-        paid = table["reward"]
-    if grounding:
-        paid = paid + grounding * _grounded(log, table)
+    last = table.groupby(["episode_id", "role"])["position"].transform("max")
+    paid = table["final"].where(table["position"] == last, 0.0)
     places = zip(table["episode_id"], table["position"], paid, strict=True)
     return {(log.name, str(episode), int(at)): float(value) for episode, at, value in places}
 
 
-def _grounded(log: LogFrames, table: pd.DataFrame) -> pd.Series:
-    """1.0 for the rows of `table` that the environment carried out, 0.0 for others and where
-    nobody knows."""
+def _grounded(log: LogFrames) -> set[Key]:
+    """What the environment carried out, as far as anybody knows."""
     if "grounded" not in log.turns:
-        return table["position"] * 0.0
-    places = zip(log.turns["episode_id"], log.turns["position"], strict=True)
-    known = dict(zip(places, log.turns["grounded"].fillna(0).astype(float), strict=True))
-    rows = zip(table["episode_id"], table["position"], strict=True)
-    return table["position"] * 0.0 + [known[row] for row in rows]
+        return set()
+    turns = log.turns[log.turns["grounded"] == 1.0]
+    places = zip(turns["episode_id"], turns["position"], strict=True)
+    return {(log.name, str(episode), int(at)) for episode, at in places}
 
 
 def gae(steps: Steps, values: np.ndarray, lam: float) -> np.ndarray:
