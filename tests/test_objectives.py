@@ -300,10 +300,10 @@ def test_only_the_speakers_own_tokens_are_trained(method):
     sides = objective.sequences(material.data)
     assert sides
     for example, _ in sides:
-        own = [text for text in said[example.episode_id, example.role]]
+        own = set(said[example.episode_id, example.role])
         texts = own_text(example).split("<|im_end|>")[:-1]
         assert texts
-        assert {text.strip() for text in texts} <= set(own)
+        assert {text.strip() for text in texts} <= own
 
 
 @pytest.mark.parametrize("method", NAMES)

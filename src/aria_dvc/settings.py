@@ -441,7 +441,8 @@ class DpoParams(Block):
 class PolicyParams(Block):
     method: PolicyMethod = Field(
         description="reinforce, behaviour_cloning (imitate successful episodes), ppo (on credit: "
-        "terminal or progress), grpo, gigpo (on credit: gigpo), spag, trajectory_dpo, step_dpo, or none (the base model as it is)"
+        "terminal or progress), grpo, gigpo (on credit: gigpo), spag, trajectory_dpo, step_dpo, or "
+        "none (the base model as it is)"
     )
     credit: CreditMethod | PlainReturn = Field(
         description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
