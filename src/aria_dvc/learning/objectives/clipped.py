@@ -61,13 +61,14 @@ class ClippedRatio(Objective):
     """The clipped ratio on advantages that are known from the tables."""
 
     @abstractmethod
-    def advantages(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
-        """The actions that are trained with their advantages, and what was counted."""
+    def tabled(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
+        """The actions that are trained with their advantages (or of what `ready` makes these), and
+        what was counted on the way."""
 
     def material(
         self, frames: Sequence[LogFrames], examples: Sequence[Example], seed: int
     ) -> Material:
-        values, figures = self.advantages(frames)
+        values, figures = self.tabled(frames)
         return Material(with_values(examples, values, keep_zero=self.params.kl > 0), figures)
 
     @property

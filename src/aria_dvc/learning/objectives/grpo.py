@@ -29,7 +29,7 @@ class Grpo(ClippedRatio):
     quarter).
     """
 
-    def advantages(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
+    def tabled(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
         found: dict[Key, float] = {}
         figures = {"groups": 0.0, "groups_without_spread": 0.0, "groups_kept": 0.0}
         for log in frames:
@@ -73,5 +73,5 @@ class Gigpo(ClippedRatio):
     """A = q - v of the credit `gigpo`, which adds to the group's outcome that of the steps of the
     group that share an anchor (see the aggregate stage)."""
 
-    def advantages(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
+    def tabled(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
         return all_advantages(frames, self.params.credit, "value"), {}

@@ -38,7 +38,7 @@ class Ppo(ClippedRatio):
         super().__init__(params)
         self._groups: dict[tuple[str, str], str] = {}  # (log, episode) -> group
 
-    def advantages(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
+    def tabled(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
         """Every turn's reward, from which `ready` makes advantages."""
         paid: dict[Key, float] = {}
         for log in frames:
@@ -51,7 +51,7 @@ class Ppo(ClippedRatio):
     def material(
         self, frames: Sequence[LogFrames], examples: Sequence[Example], seed: int
     ) -> Material:
-        rewards, figures = self.advantages(frames)
+        rewards, figures = self.tabled(frames)
         data = with_values(examples, rewards, keep_zero=True)
         return Material(
             data, figures, further=[[*dialogue, group] for dialogue, group in self._groups.items()]

@@ -9,6 +9,7 @@ data for it, here it is the same turns, since there is no other data.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,7 +34,7 @@ class Spag(ClippedRatio):
     def scores(self) -> tuple[str, ...]:
         return (OLD, REFERENCE)
 
-    def advantages(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
+    def tabled(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
         found: dict[Key, float] = {}
         for log in frames:
             won = set(successful(log))
@@ -67,11 +68,9 @@ def decayed(turns: int, decay: float) -> np.ndarray:
 
 def role_weights(roles: Sequence[tuple[str, str]]) -> list[float]:
     """N / (roles x N_role) of every sequence, given its (log, role), log by log."""
-    weights = []
-    for log, role in roles:
-        here = [other for name, other in roles if name == log]
-        weights.append(len(here) / (len(set(here)) * here.count(role)))
-    return weights
+    of_role, of_log = Counter(roles), Counter(log for log, _ in roles)
+    here = Counter(log for log, _ in of_role)
+    return [of_log[log] / (here[log] * of_role[log, role]) for log, role in roles]
 
 
 def _everywhere(example: Example, weight: float) -> np.ndarray:
