@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from learning_tiny import LORA, policy_params, tiny_model
-from objective_games import RENDERER, TOKENIZER, examples_of, own_text, played
+from objective_games import TOKENIZER, examples_of, own_text, played
 
 from aria_dvc.errors import AriaError
 from aria_dvc.learning.advantages import EQUAL
@@ -114,7 +114,7 @@ def test_spag_by_hand():
 @pytest.mark.parametrize("method", PAIRED)
 def test_the_pair_loss_by_hand(method):
     """Two tokens of the better side, one of the worse; a second pair is there but has no value."""
-    apart, signs = np.array([0.3, -0.1, 0.2]), np.array([1.0, 1.0, -1.0])
+    apart, signs = np.array([0.3, -0.1, -0.4]), np.array([1.0, 1.0, -1.0])
     inputs = three_tokens(
         weights=signs, reference=LOGP - apart, pair=[0, 0, 0], live=[1.0, 0.0]
     )  # fmt: skip
@@ -125,7 +125,7 @@ def test_the_pair_loss_by_hand(method):
     through = 0.5 / (1 + np.exp(margin)) * signs
     np.testing.assert_allclose(gradient, -through[:, None] * SLOPES / 2, rtol=1e-4, atol=1e-6)
     assert noted["margin"] == pytest.approx(margin / 2, abs=1e-5)
-    assert noted["preferred"] == pytest.approx(0.0 if margin < 0 else 0.5)
+    assert noted["preferred"] == 0.5
 
 
 def steps_of(dialogues, rewards, groups=None, states=None):
@@ -287,8 +287,8 @@ GAMES = played(
     ("x", ["mine", "yours", "mine too", "never"], 1.0),
     ("x", ["mine", "other", "half", "take it"], 0.0),
     ("x", ["go", "yours", "half", "leave it"], 1.0),
-    ("y", ["mine", "yours", "what", "ever"], 0.25),
-    ("y", ["half", "other", "well", "no"], 0.75),
+    ("y", ["mine", "yours", "what", "ever"], 0.2),
+    ("y", ["half", "other", "well", "no"], 0.7),
 )
 
 
@@ -367,7 +367,7 @@ def test_the_state_that_is_read_is_the_one_from_which_the_action_begins():
 
 
 @pytest.mark.parametrize("method", NAMES)
-def test_at_the_start_of_an_iteration_ratios_are_one_and_margins_zero(method):
+def test_at_the_start_of_an_iteration_nothing_is_clipped_and_everything_moves(method):
     model = moved_model()
     objective = objective_of(settings(method))
     material = objective.material([GAMES], examples_of([GAMES]), 0)
@@ -421,4 +421,3 @@ def test_what_was_not_sampled_after_its_prompt_is_in_no_pair():
         for side in pair.sides:
             positions = {side.keys[place][2] for place in np.unique(side.action[side.action >= 0])}
             assert 2 not in positions
-    assert RENDERER.end_ids()

@@ -71,8 +71,10 @@ def test_the_bandit_improves(base, tmp_path, name):
         params, pace(tokens_per_batch=4096, checkpoint_every=1000), [grouped(bandit_games(), 10)],
         base, tmp_path / "p", seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
-    assert probability_of_optimum(load_model(base)) < 0.7
-    assert probability_of_optimum(load_model(ModelSource(tmp_path / "p"))) > 0.75
+    before = probability_of_optimum(load_model(base))
+    after = probability_of_optimum(load_model(ModelSource(tmp_path / "p")))
+    assert before < 0.7
+    assert after > before + 0.15
     assert metrics == read_json(tmp_path / "p" / "metrics.json")
     if name.endswith("dpo"):
         assert metrics["pairs"] > 10

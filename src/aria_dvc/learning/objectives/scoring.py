@@ -66,21 +66,27 @@ class Scorer:
 
     def read(self, examples: Sequence[Example], hidden: bool = False) -> list[Reading]:
         """What the policy as it is now makes of every example."""
-        return self._read(examples, lambda model, inputs: selected_logits(model, inputs), hidden)
+        return self._read(examples, selected_logits, hidden)
 
     def _read(
         self, examples: Sequence[Example], logits: ReferenceLogits, hidden: bool = False
     ) -> list[Reading]:
         state = process_state()
         model = self.model.to(state.device)
-        groups = self.collate.cut(examples, self.tokens_per_batch) if examples else []
         mine: list[tuple[int, Reading]] = []
         with evaluating(model), torch.no_grad():
-            for group in groups[state.process_index :: state.num_processes]:
+            for group in self._cut(examples)[state.process_index :: state.num_processes]:
                 read = self._group(model, [examples[i] for i in group], logits, hidden)
                 mine += zip(group, read, strict=True)
         every = dict(gather_object(mine))
-        return [every[i] for i in range(len(examples))]
+        nothing = Reading(np.empty(0, np.float32), np.empty((0, 0), np.float32))
+        return [every.get(i, nothing) for i in range(len(examples))]
+
+    def _cut(self, examples: Sequence[Example]) -> list[list[int]]:
+        """Places of the examples of each forward pass, without those that have no tokens."""
+        live = [i for i, example in enumerate(examples) if len(example)]
+        groups = self.collate.cut([examples[i] for i in live], self.tokens_per_batch)
+        return [[live[place] for place in group] for group in groups]
 
     def _group(
         self, model: Any, examples: Sequence[Example], logits: ReferenceLogits, hidden: bool
@@ -89,8 +95,8 @@ class Scorer:
         bare = [replace(example, scores={}) for example in examples]
         inputs = self.collate([(e, np.ones(len(e.keys), np.float32)) for e in bare], 1)
         inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
-        enabled = {"dtype": torch.bfloat16, "enabled": self.bfloat16}
-        with torch.autocast(device.type, **enabled), _states(model) as states:
+        narrow = torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.bfloat16)
+        with narrow, _states(model) as states:
             logprobs = token_logprobs(logits(model, inputs), inputs).float().cpu().numpy()
         tokens = [np.flatnonzero(example.action >= 0) for example in examples]
         ends = np.cumsum([len(found) for found in tokens])[:-1]
