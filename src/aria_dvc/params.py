@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from aria_dvc.errors import AriaError
 from aria_dvc.player_checks import pool_problems
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
+from aria_dvc.policy_checks import objective_problems
 from aria_dvc.records.names import ADVERSARIAL, PLAYABLE, REWARD_RULES
 from aria_dvc.settings import (
     IN_PROCESS,
@@ -49,9 +50,7 @@ from aria_dvc.yaml_file import read_yaml, taken_for_numbers
 
 VANILLA = "vanilla"
 # A variant of one of these names is what the name says.
-METHODS = [name for name in get_args(PolicyMethod) if name not in ("reinforce", "none")]
-NAMED_AFTER = (*get_args(CreditMethod), *get_args(PlainReturn), *METHODS)
-ADDS_UP = ("terminal", "progress", "belief")  # credits that are what every turn was paid
+NAMED_AFTER = {*get_args(CreditMethod), *get_args(PlainReturn), *get_args(PolicyMethod)}
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _BRIEF = Repr()  # of a wrong value: it may be half of the file
 _BRIEF.maxother = _BRIEF.maxstring = 200
@@ -241,27 +240,8 @@ class Params(Block):
             )
         elif name in NAMED_AFTER and name != trained_on:
             yield f"variants.{name}: it trains on {trained_on}: give it another name"
-        yield from self._objective_problems(name, policy)
-
-    def _objective_problems(self, name: str, policy: PolicyParams) -> Iterator[str]:
-        """What the method of a variant does not go with."""
-        if policy.method == "ppo" and policy.credit not in ADDS_UP:
-            yield (
-                f"variants.{name}.credit: ppo adds up what every turn was paid, but "
-                f"{policy.credit} is a return: use one of {', '.join(ADDS_UP)}"
-            )
-        if policy.method == "gigpo" and policy.credit != "gigpo":
-            yield f"variants.{name}.credit: gigpo trains on credit gigpo, not on {policy.credit}"
-        if policy.method in ("trajectory_dpo", "step_dpo") and policy.kl > 0:
-            yield (
-                f"variants.{name}.kl: {policy.method} is held to the base model by dpo.beta: use 0"
-            )
         by_model = name in self.online.variants and self.online.credit == "reward_model"
-        if by_model and policy.method not in ("reinforce", "behaviour_cloning"):
-            yield (
-                f"online.credit: {name} is trained by {policy.method}, which takes no scores of a "
-                "reward model: use games"
-            )
+        yield from objective_problems(name, policy, by_model)
 
     def _player_problems(self) -> list[str]:
         """Players and servers that do not exist, wherever one is named that will be used."""
