@@ -50,7 +50,10 @@ from aria_dvc.yaml_file import read_yaml, taken_for_numbers
 
 VANILLA = "vanilla"
 # A variant of one of these names is what the name says.
-NAMED_AFTER = {*get_args(CreditMethod), *get_args(PlainReturn), *get_args(PolicyMethod)}
+NAMED_AFTER = {*get_args(CreditMethod), *get_args(PlainReturn), *get_args(PolicyMethod)} - {
+    "reinforce",
+    "none",
+}
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _BRIEF = Repr()  # of a wrong value: it may be half of the file
 _BRIEF.maxother = _BRIEF.maxstring = 200
