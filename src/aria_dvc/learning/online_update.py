@@ -95,8 +95,9 @@ def update(
 
 def _ready(task: OnlineRun, state: State, lesson: Lesson) -> Material:
     """The material as the policy that played sees it: the newest one, whatever `task.model` is."""
-    if lesson.objective.scores_first:
-        wear(task.model, Path(state["policy"]))
+    if not lesson.objective.scores_first:
+        return lesson.material
+    wear(task.model, Path(state["policy"]))
     scorer = Scorer(
         task.model,
         policy_collate(_pad(task), model=task.model),

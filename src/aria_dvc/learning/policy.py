@@ -149,6 +149,8 @@ class PolicyRun:
 
     def ready(self, model: Any) -> Material:
         """The material as the policy sees it before its first step, when it is the base model."""
+        if not self.objective.scores_first:
+            return self.material
         scorer = Scorer(
             model,
             policy_collate(self.tokenizer.pad_token_id, model=model),
