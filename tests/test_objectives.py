@@ -360,7 +360,9 @@ def test_the_state_that_is_read_is_the_one_from_which_the_action_begins():
     example = examples_of([GAMES])[0]
     (reading,) = scorer_of(tiny_model()).read([example], hidden=True)
     with torch.no_grad():
-        states = tiny_model().model(input_ids=torch.tensor(example.input_ids)[None]).last_hidden_state[0]
+        states = (
+            tiny_model().model(input_ids=torch.tensor(example.input_ids)[None]).last_hidden_state[0]
+        )
     begins = [np.flatnonzero(example.action == place)[0] - 1 for place in range(2)]
     np.testing.assert_allclose(reading.hidden, states[begins].numpy(), rtol=1e-4, atol=1e-4)
 
