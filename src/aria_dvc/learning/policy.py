@@ -85,8 +85,8 @@ class PolicyTrainer(MicroBatchTrainer):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.objective = objective
-        self.penalty = penalty
+        self.objective: Objective | None = objective
+        self.penalty: KlPenalty | None = penalty
 
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         logits = selected_logits(model, inputs)
