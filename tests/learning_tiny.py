@@ -143,6 +143,11 @@ def policy_params(**changes: Any) -> PolicyParams:
         "max_tokens": 512,
         "gradient_batches": 0,
         "lora": LORA,
+        "clip": {"low": 0.2, "high": 0.2},
+        "ppo": {"lam": 0.95, "grounding": 0.0},
+        "grpo": {"keep": 1.0},
+        "spag": {"decay": 0.8, "beta": 0.2, "sft": 0.5},
+        "dpo": {"beta": 0.1},
     }
     return PolicyParams(**{**settings, **changes})
 

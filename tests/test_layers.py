@@ -33,7 +33,7 @@ LAYERS = (
     },
     {"cache", "progress", "records.names", "failures"},
     {"player_specs", "settings"},
-    {"player_checks"},
+    {"player_checks", "policy_checks"},
     {"params"},
     {"oracles"},
     {"records"},

@@ -110,6 +110,23 @@ def set_at(raw, path, value):
             {"method": "behaviour_cloning", "placebo": True},
             "variants.other.placebo: behaviour_cloning has no advantages to give",
         ),
+        (
+            "variants.other",
+            {"method": "ppo"},
+            "variants.other.credit: ppo adds up what every turn was paid, but aria is a return",
+        ),
+        (
+            "variants.other",
+            {"method": "gigpo"},
+            "variants.other.credit: gigpo trains on credit gigpo, not on aria",
+        ),
+        (
+            "variants.other",
+            {"method": "step_dpo", "kl": 0.1},
+            "variants.other.kl: step_dpo is held to the base model by dpo.beta: use 0",
+        ),
+        ("variants.ppo", {"credit": "terminal"}, "variants.ppo: it trains on terminal: give it"),
+        ("variants.other", {"clip": {"low": 1.0}}, "variants.other.clip.low: input should be less"),
         ("variants.my-arm", {}, "variants: 'my-arm' is no name"),
         ("variants.aria", {"credit": "terminal"}, "variants.aria: it trains on terminal: give it"),
         (
@@ -181,6 +198,15 @@ def test_an_endpoint_that_cannot_be_used_is_refused_without_showing_secrets(raw,
     with pytest.raises(AriaError, match=rf"endpoints\.x\.{key}") as caught:
         check_params(raw)
     assert "sekret" not in str(caught.value)
+
+
+def test_scores_of_a_reward_model_go_with_reinforce_alone(raw):
+    raw["variants"]["other"] = {"method": "grpo"}
+    raw["online"] |= {"variants": ["other"], "credit": "reward_model"}
+    with pytest.raises(AriaError, match="other is trained by grpo, which takes no scores of a rew"):
+        check_params(raw)
+    raw["online"]["credit"] = "games"
+    assert check_params(raw).variant("other").method == "grpo"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared, learning
 
 
-@pytest.mark.parametrize("name", ["cpu", "paper", "ablation"])
+@pytest.mark.parametrize("name", ["cpu", "paper", "ablation", "objectives"])
 def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
     study = load_study(Path(f"configs/study/{name}.yaml"))
     last = list(study.experiments().values())[-max(1, len(study.arms)) :]
@@ -203,3 +203,22 @@ def test_the_area_under_a_learning_curve_is_the_win_rate_of_all_training_games()
     assert gain["mean"] == pytest.approx(np.mean(areas) - 0.1)
     assert 0 < gain["low"] < gain["mean"] < gain["high"]
     assert gain["p_holm"] == gain["p"]
+
+
+def test_the_objectives_have_the_settings_of_their_papers(tmp_path):
+    study = load_study(Path("configs/study/objectives.yaml"))
+    (first, *_) = study.experiments().values()
+    shutil.copy("params.yaml", tmp_path)
+    apply_overrides(tmp_path / "params.yaml", first)
+    params = load_params(tmp_path / "params.yaml")
+    found = {name: params.variant(name) for name in study.variants}
+    assert (found["ppo"].ppo.lam, found["ppo"].clip.low, found["ppo"].kl) == (0.95, 0.2, 0.3)
+    assert (found["starpo_s"].method, found["starpo_s"].grpo.keep) == ("grpo", 0.25)
+    assert (found["starpo_s"].clip.high, found["grpo"].clip.high) == (0.28, 0.2)
+    assert found["grpo"].grpo.keep == 1.0
+    assert found["spag"].spag.model_dump() == {"decay": 0.8, "beta": 0.2, "sft": 0.5}
+    for name, rate, batch in (("trajectory_dpo", 1e-6, 32), ("step_dpo", 3e-6, 48)):
+        policy = found[name]
+        assert (policy.dpo.beta, policy.learning_rate, policy.batch_size) == (0.1, rate, batch)
+        assert policy.epochs == 3
+    assert params.logs["bargaining"].repeats == params.online.repeats == 8

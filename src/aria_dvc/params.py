@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from aria_dvc.errors import AriaError
 from aria_dvc.player_checks import pool_problems
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
+from aria_dvc.policy_checks import objective_problems
 from aria_dvc.records.names import ADVERSARIAL, PLAYABLE, REWARD_RULES
 from aria_dvc.settings import (
     IN_PROCESS,
@@ -36,6 +37,7 @@ from aria_dvc.settings import (
     OnlineParams,
     Pace,
     PlainReturn,
+    PolicyMethod,
     PolicyParams,
     PrepareParams,
     ReportParams,
@@ -48,7 +50,10 @@ from aria_dvc.yaml_file import read_yaml, taken_for_numbers
 
 VANILLA = "vanilla"
 # A variant of one of these names is what the name says.
-NAMED_AFTER = (*get_args(CreditMethod), *get_args(PlainReturn), "behaviour_cloning")
+NAMED_AFTER = {*get_args(CreditMethod), *get_args(PlainReturn), *get_args(PolicyMethod)} - {
+    "reinforce",
+    "none",
+}
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _BRIEF = Repr()  # of a wrong value: it may be half of the file
 _BRIEF.maxother = _BRIEF.maxstring = 200
@@ -235,6 +240,8 @@ class Params(Block):
             )
         elif name in NAMED_AFTER and name != trained_on:
             yield f"variants.{name}: it trains on {trained_on}: give it another name"
+        by_model = name in self.online.variants and self.online.credit == "reward_model"
+        yield from objective_problems(name, policy, by_model)
 
     def _player_problems(self) -> list[str]:
         """Players and servers that do not exist, wherever one is named that will be used."""

@@ -35,6 +35,18 @@ CreditMethod = Literal[
 ]
 Decisions = Literal["share", "worth", "text"]
 PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
+PolicyMethod = Literal[
+    "reinforce",
+    "behaviour_cloning",
+    "ppo",
+    "grpo",
+    "gigpo",
+    "spag",
+    "trajectory_dpo",
+    "step_dpo",
+    "none",
+]
+CREDITED = frozenset({"reinforce", "ppo", "gigpo", "step_dpo"})  # methods that read policy.credit
 
 
 class Block(BaseModel):
@@ -417,10 +429,47 @@ class RewardModelParams(Block):
     lora: Lora | None = Field(description="null trains all weights")
 
 
+class Clip(Block):
+    """How far one iteration may take the probability of a token, seen from where it began."""
+
+    low: float = Field(gt=0, lt=1, description="lower end: 1 - low (PPO, SPAG, GRPO: 0.2)")
+    high: float = Field(gt=0, description="upper end: 1 + high (PPO, SPAG: 0.2, StarPO-S: 0.28)")
+
+
+class PpoParams(Block):
+    lam: float = Field(
+        ge=0, le=1, description="lambda of GAE over a role's actions, whose gamma is 1 (SPA: 0.95)"
+    )
+    grounding: float = Field(
+        ge=0, description="what a turn gets besides that the environment carried out (SPA: 0.5)"
+    )
+
+
+class GrpoParams(Block):
+    keep: float = Field(
+        gt=0, le=1, description="share of a log's groups that train, by spread (StarPO-S: 0.25)"
+    )
+
+
+class SpagParams(Block):
+    decay: float = Field(
+        gt=0, le=1, description="of the winner's reward from turn to turn backwards (paper: 0.8)"
+    )
+    beta: float = Field(ge=0, description="weight of log pi / pi_ref in the advantage (paper: 0.2)")
+    sft: float = Field(ge=0, description="weight of the imitation of the same turns (paper: 0.5)")
+
+
+class DpoParams(Block):
+    beta: float = Field(
+        gt=0, description="how sharply a pair is told apart; larger = nearer to the base (0.1)"
+    )
+
+
 class PolicyParams(Block):
-    method: Literal["reinforce", "behaviour_cloning", "none"] = Field(
-        description="reinforce, behaviour_cloning (imitate successful episodes), or none (the "
-        "base model as it is)"
+    method: PolicyMethod = Field(
+        description="reinforce, behaviour_cloning (imitate successful episodes), ppo (on credit: "
+        "terminal or progress), grpo, gigpo (on credit: gigpo), spag, trajectory_dpo, step_dpo, or "
+        "none (the base model as it is)"
     )
     credit: CreditMethod | PlainReturn = Field(
         description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
@@ -453,6 +502,11 @@ class PolicyParams(Block):
         ge=0, description="small batches for the metric gradient_variance_ratio; 0 skips it"
     )
     lora: Lora | None = Field(description="null trains all weights")
+    clip: Clip = Field(description="ppo, grpo, gigpo, spag: the clipped ratio pi / pi_old")
+    ppo: PpoParams
+    grpo: GrpoParams
+    spag: SpagParams
+    dpo: DpoParams = Field(description="trajectory_dpo, step_dpo")
 
 
 class OnlineCourse(Block):

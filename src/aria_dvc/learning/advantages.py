@@ -54,7 +54,7 @@ def shuffled(
 
 def cloning_weights(frames: Sequence[LogFrames]) -> dict[Key, float]:
     """1 for the actions of successful roles, nothing for the others."""
-    weights = {key: 1.0 for log in frames for key in _of_successful_roles(log)}
+    weights = {key: 1.0 for log in frames for key in successful(log)}
     if not weights:
         logger.warning(
             "policy.method: behaviour_cloning finds no success to imitate in %s: the policy stays "
@@ -64,8 +64,8 @@ def cloning_weights(frames: Sequence[LogFrames]) -> dict[Key, float]:
     return weights
 
 
-def _of_successful_roles(log: LogFrames) -> list[Key]:
-    """Actions of roles with a final reward above every other role's in the episode.
+def successful(log: LogFrames) -> list[Key]:
+    """The actions of roles with a final reward above every other role's in the episode.
 
     A role that acts alone is successful above CLONED_ABOVE. No threshold would do for two: with
     the reward rule `utility` a reward is a share of money.

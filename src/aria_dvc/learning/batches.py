@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +18,10 @@ import numpy as np
 from aria_dvc.learning.examples import Example
 
 Paired = tuple[Example, np.ndarray]  # an example and its actions' values, (A,) float32
-Cut = Callable[[Sequence[Example], int], list[list[int]]]
+# What a batch is drawn from, with its values: a `Paired`, or another thing that has a length and
+# `silent` (see objectives/pairs.py).
+Member = tuple[Any, np.ndarray]
+Cut = Callable[[Sequence[Any], int], list[list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,13 @@ def global_batches(count: int, batch_size: int, epochs: float, seed: int) -> lis
     return batches[:steps]
 
 
-def trains_nothing(data: Sequence[Paired]) -> bool:
+def trains_nothing(data: Sequence[Member]) -> bool:
     """Whether no sequence has a token to train on."""
     return not any(len(example) for example, _ in data)
 
 
 def make_plan(
-    data: Sequence[Paired],
+    data: Sequence[Member],
     batches: Sequence[Sequence[int] | np.ndarray],
     tokens_per_batch: int,
     cut: Cut,
@@ -109,19 +112,19 @@ def _spread(groups: list[list[int]], count: int) -> list[list[int]]:
 class Collate(Protocol):
     """Turns the members of a micro-batch into the model's tensors."""
 
-    def __call__(self, members: Sequence[Paired], count: int) -> dict[str, Any]:
+    def __call__(self, members: Sequence[Any], count: int) -> dict[str, Any]:
         """Args:
         count: actions in the global batch.
         """
 
-    def cut(self, sequences: Sequence[Example], budget: int) -> list[list[int]]:
+    def cut(self, sequences: Sequence[Any], budget: int) -> list[list[int]]:
         """Places of the sequences of each micro-batch, of at most `budget` computed tokens."""
 
 
 class MicroBatches:
     """A map-style dataset: item i is micro-batch i of the plan, collated when asked for."""
 
-    def __init__(self, data: Sequence[Paired], plan: Plan, collate: Collate) -> None:
+    def __init__(self, data: Sequence[Member], plan: Plan, collate: Collate) -> None:
         self.data = data
         self.plan = plan
         self.collate = collate
@@ -134,8 +137,7 @@ class MicroBatches:
         return self.collate(members or [_silent(self.data)], self.plan.actions_of(index))
 
 
-def _silent(data: Sequence[Paired]) -> Paired:
+def _silent(data: Sequence[Member]) -> Member:
     """The shortest sequence without any action: keeps an idle process in step."""
-    example, values = min((pair for pair in data if len(pair[0])), key=lambda pair: len(pair[0]))
-    silent = replace(example, action=np.full_like(example.action, -1), keys=())
-    return silent, values[:0]
+    member, values = min((pair for pair in data if len(pair[0])), key=lambda pair: len(pair[0]))
+    return member.silent(), values[:0]

@@ -44,6 +44,8 @@ class Example:
         token included; -1 for everything else and for actions that another window trains.
     keys: (A,) the actions, in the order of the dialogue.
     sampled: how the actions were sampled.
+    scores: (L,) float32 arrays by name: what an objective wants to know of every trained token
+        besides the action's value, e.g. its log-probability before the first step.
     """
 
     log: str
@@ -53,9 +55,14 @@ class Example:
     action: np.ndarray
     keys: tuple[Key, ...]
     sampled: SampledAt = PLAIN
+    scores: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.input_ids)
+
+    def silent(self) -> Example:
+        """The same tokens without any action to train."""
+        return replace(self, action=np.full_like(self.action, NO_ACTION), keys=())
 
 
 @dataclass(slots=True)
@@ -276,6 +283,7 @@ def _until(example: Example, last: int, end: int) -> Example:
         input_ids=example.input_ids[:tokens],
         action=example.action[:tokens],
         keys=example.keys[:end],
+        scores={name: values[:tokens] for name, values in example.scores.items()},
     )
 
 

@@ -17,14 +17,13 @@ import pandas as pd
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
-from aria_dvc.learning.advantages import policy_weights
 from aria_dvc.learning.examples import Key, LogFrames, frames_dialogues
 from aria_dvc.learning.own_actions import without_reasked
 from aria_dvc.learning.reward_model import backbone_of
 from aria_dvc.learning.scorer import RewardScorer
 from aria_dvc.learning.scorer_client import RemoteScorer
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings import IN_PROCESS
+from aria_dvc.settings import CREDITED, IN_PROCESS
 
 if TYPE_CHECKING:
     from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
@@ -84,12 +83,11 @@ class FreshCredit:
         reason = refusal(metrics)
         return Verdict(GAMES if reason else REWARD_MODEL, reason)
 
-    def weights(self, frames: Sequence[LogFrames], verdict: Verdict, seed: int) -> dict[Key, float]:
-        """What each action's log-probability is multiplied by."""
-        params = self.params
-        if verdict.credit == REWARD_MODEL:
-            params = params.model_copy(update={"method": "reinforce", "credit": COLUMN})
-        return policy_weights(frames, params, seed)
+    def trained_on(self, verdict: Verdict) -> PolicyParams:
+        """The policy's settings, with the reward model's scores as the credit where it is used."""
+        if verdict.credit != REWARD_MODEL:
+            return self.params
+        return self.params.model_copy(update={"method": "reinforce", "credit": COLUMN})
 
     def _quality(self, reward_model: Path) -> dict[str, Any] | None:
         if self.online.scorer != IN_PROCESS:
@@ -101,7 +99,7 @@ class FreshCredit:
 
     def _own(self, frames: Sequence[LogFrames]) -> list[LogFrames]:
         """Credited as the variant's offline training was, from these games alone."""
-        name = self.params.credit if self.params.method == "reinforce" else PLAIN
+        name = self.params.credit if self.params.method in CREDITED else PLAIN
         tables = self._tables(frames, name)
         return [replace(log, rewards=tables[log.name]) for log in frames]
 

@@ -54,7 +54,7 @@ def kl_moved(
     collate = replace(collate, keep_zero=True)
     device = next(model.parameters()).device
     moved, entropy = 0.0, 0.0
-    with _evaluating(model):
+    with evaluating(model):
         for group in collate.cut([example for example, _ in sample], tokens_per_batch):
             inputs = collate([sample[i] for i in group], actions)
             inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
@@ -80,7 +80,8 @@ def _actions(pair: Paired) -> int:
 
 
 @contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: Any) -> Iterator[None]:
+    """Without dropout."""
     training = model.training
     model.eval()
     try:

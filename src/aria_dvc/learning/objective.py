@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import PLAIN, Example, SampledAt
 from aria_dvc.learning.packing import Laying, model_inputs
 from aria_dvc.learning.tree_attention import use_tree_attention
@@ -29,28 +28,34 @@ class PolicyCollate(Laying):
     Every micro-batch has, for U places whose next tokens are trained and N trained tokens:
     input_ids, attention_mask and position_ids (see `Layout`); rows (U,) int64, the places; at
     (N,) int64, which of them predicts a trained token; targets (N,) int64; weights (N,) float32;
-    temperature and top_p (U,) float32, unless all are 1; count, the actions of the global batch.
+    temperature and top_p (U,) float32, unless all are 1; count, the actions of the global batch;
+    and the scores of the examples, (N,) float32 each, by their names.
 
     keep_zero: train tokens of weight 0 too (a KL term needs them).
     """
 
     keep_zero: bool = False
 
-    def __call__(self, members: Sequence[Paired], count: int) -> Tensors:
+    def __call__(self, members: Sequence[Any], count: int) -> Tensors:
         sequences = [example for example, _ in members]
         layout = self.lay_out(sequences)
-        parts = [
-            self._trained(example, values, places)
-            for (example, values), places in zip(members, layout.places, strict=True)
-        ]
-        drawn, targets, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        trained = [self._trained(example, values) for example, values in members]
+        tokens = [found for found, _ in trained]
+        drawn = np.concatenate(list(map(_drawn, sequences, layout.places, tokens)))
         rows, at = np.unique(drawn, return_inverse=True)
+        per_token = {
+            "targets": [e.input_ids[t] for e, t in zip(sequences, tokens, strict=True)],
+            "weights": [weights for _, weights in trained],
+            **{
+                name: [e.scores[name][t] for e, t in zip(sequences, tokens, strict=True)]
+                for name in sequences[0].scores
+            },
+        }
         inputs = {
             **layout.inputs,
             "rows": torch.from_numpy(rows["place"].copy()),
             "at": torch.from_numpy(at.reshape(-1)),
-            "targets": torch.from_numpy(targets),
-            "weights": torch.from_numpy(weights),
+            **{name: torch.from_numpy(np.concatenate(a)) for name, a in per_token.items()},
             "count": torch.tensor(float(count)),
         }
         if any(example.sampled != PLAIN for example in sequences):
@@ -58,18 +63,20 @@ class PolicyCollate(Laying):
                 inputs[name] = torch.from_numpy(rows[name].copy())
         return inputs
 
-    def _trained(
-        self, example: Example, values: np.ndarray, places: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(n,) _DRAWN, token ids and weights of the example's trained tokens."""
+    def _trained(self, example: Example, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) the example's trained tokens, and their weights."""
         tokens = np.flatnonzero(example.action >= 0)
         weights = values[example.action[tokens]].astype(np.float32)
         live = ~np.isnan(weights) & (self.keep_zero | (weights != 0.0))
-        tokens = tokens[live]
-        drawn = np.empty(len(tokens), dtype=_DRAWN)
-        drawn["place"] = places[tokens - 1]
-        drawn["temperature"], drawn["top_p"] = example.sampled
-        return drawn, example.input_ids[tokens], weights[live]
+        return tokens[live], weights[live]
+
+
+def _drawn(example: Example, places: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """(n,) _DRAWN of an example's tokens: each is drawn at the place before its own."""
+    drawn = np.empty(len(tokens), dtype=_DRAWN)
+    drawn["place"] = places[tokens - 1]
+    drawn["temperature"], drawn["top_p"] = example.sampled
+    return drawn
 
 
 def policy_collate(pad_id: int, keep_zero: bool = False, *, model: Any = None) -> PolicyCollate:

@@ -29,7 +29,7 @@ from aria_dvc.learning.course import COLUMNS, compact, role_rows
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, Verdict
 from aria_dvc.learning.online_run import STAGE, OnlineRun, Rollout, State
-from aria_dvc.learning.online_update import training_data, update
+from aria_dvc.learning.online_update import lesson_of, update
 from aria_dvc.learning.played import (
     EPISODES,
     PLAYED,
@@ -141,7 +141,7 @@ def _iterate(task: OnlineRun, state: State) -> State:
     played = _play(task, iteration, Path(state["policy"]), version)
     started = time.monotonic()
     frames, verdict = _credited(task, state, version)
-    steps, measured, policy = update(task, state, training_data(task, frames, verdict))
+    steps, measured, policy = update(task, state, lesson_of(task, frames, verdict))
     reward_model = _refreshed(task, iteration, version, Path(state["reward_model"]))
     common = {
         "credit": verdict.credit,

@@ -1,4 +1,7 @@
-"""The policy: offline REINFORCE on whole dialogues, with LoRA or on all weights (sec. 3.5)."""
+"""The policy: offline training on whole dialogues, with LoRA or on all weights (sec. 3.5).
+
+What it is trained to do is `policy.method`'s business (see objectives/).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import torch
 
 from aria_dvc.chat import Renderer
 from aria_dvc.files import write_json
-from aria_dvc.learning.advantages import all_advantages, policy_weights
+from aria_dvc.learning.advantages import all_advantages
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import (
     RunFolder,
@@ -40,6 +43,10 @@ from aria_dvc.learning.objective import (
     selected_logits,
     weighted_nll,
 )
+from aria_dvc.learning.objectives.base import Material, Objective
+from aria_dvc.learning.objectives.clipped import zero_share
+from aria_dvc.learning.objectives.registry import objective_of
+from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.own_actions import sampled_examples
 from aria_dvc.learning.trainer import (
     FitSettings,
@@ -67,15 +74,26 @@ ENTROPY_TOKENS = 64  # of a micro-batch, from which the entropy in the history i
 
 
 class PolicyTrainer(MicroBatchTrainer):
-    """Maximises sum over t of log pi(a_t | h_t) A_t, minus the penalty."""
+    """Minimises the objective's loss plus the penalty; without an objective
+    -sum over t of log pi(a_t | h_t) A_t."""
 
-    def __init__(self, *args: Any, penalty: KlPenalty | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        objective: Objective | None = None,
+        penalty: KlPenalty | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.penalty = penalty
+        self.objective: Objective | None = objective
+        self.penalty: KlPenalty | None = penalty
 
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         logits = selected_logits(model, inputs)
-        loss = weighted_nll(logits, inputs)
+        if self.objective is None:
+            loss = weighted_nll(logits, inputs)
+        else:
+            loss = self.objective.loss(logits, inputs, self.note)
         self.note("entropy_per_action", entropy_of(logits.detach(), inputs, ENTROPY_TOKENS))
         return loss + self.penalty(model, inputs, logits) if self.penalty else loss
 
@@ -91,13 +109,21 @@ class PolicyRun:
     seed: int
     tokenizer: Any
     examples: Examples
-    data: list[Paired]
+    objective: Objective
+    material: Material
+
+    @property
+    def data(self) -> list[Paired]:
+        """The sequences that are trained, with the values of their actions."""
+        return self.objective.sequences(self.material.data)
 
     def key(self) -> str:
         settings: dict[str, Any] = {
             "params": self.params.model_dump(),
             "seed": self.seed,
         }
+        if self.material.further is not None:
+            settings["further"] = self.material.further
         if self.compares_gradients:
             settings["compared"] = [
                 digest(with_values(self.examples.items, credit, keep_zero=True)).hexdigest()
@@ -114,14 +140,27 @@ class PolicyRun:
         return cast_by_autocast(add_lora(model, self.params.lora, STAGE))
 
     def penalty(self) -> KlPenalty | None:
-        return KlPenalty(self.params.kl, self._reference()) if self.params.kl else None
+        weighed = self.params.kl if self.objective.exact_kl else 0.0
+        return KlPenalty(weighed, self._reference()) if weighed else None
 
     def _reference(self) -> ReferenceLogits:
         """The base model's logits."""
         return frozen_copy(load_model(self.base)) if self.params.lora is None else adapter_off
 
+    def ready(self, model: Any) -> Material:
+        """The material as the policy sees it before its first step, when it is the base model."""
+        if not self.objective.scores_first:
+            return self.material
+        scorer = Scorer(
+            model,
+            policy_collate(self.tokenizer.pad_token_id, model=model),
+            self.pace.tokens_per_batch,
+            uses_bfloat16(self.pace.precision),
+        )
+        return self.objective.ready(self.material, scorer)
+
     def fit(self, model: Any, run: RunFolder, progress: Progress | None) -> MicroBatchTrainer:
-        params = self.params
+        params, data = self.params, self.material.data
         settings = FitSettings(
             learning_rate=params.learning_rate,
             seed=self.seed,
@@ -130,13 +169,14 @@ class PolicyRun:
         return fit(
             PolicyTrainer,
             model,
-            self.data,
-            global_batches(len(self.data), params.batch_size, params.epochs, self.seed),
-            policy_collate(self.tokenizer.pad_token_id, params.kl > 0, model=model),
+            data,
+            global_batches(len(data), params.batch_size, params.epochs, self.seed),
+            self.objective.collate(self.tokenizer.pad_token_id, model),
             run.path,
             settings,
             progress=progress,
             resume=run.last_checkpoint(),
+            objective=self.objective,
             penalty=self.penalty(),
         )
 
@@ -193,17 +233,14 @@ class PolicyRun:
             seed=self.seed,
         )
 
-    def _zero_share(self) -> float:
-        """The share of the actions that train nothing because their advantage is 0."""
-        values = np.concatenate([values for _, values in self.data])
-        return float((values[np.isfinite(values)] == 0).mean())
-
     def sizes(self) -> dict[str, float]:
+        data = self.data
         return {
-            "sequences": len(self.data),
-            "actions": sum(int(np.isfinite(values).sum()) for _, values in self.data),
-            "tokens": sum(len(example) for example, _ in self.data),
-            "zero_advantages": self._zero_share(),
+            **self.material.figures,
+            "sequences": len(data),
+            "actions": sum(int(np.isfinite(values).sum()) for _, values in data),
+            "tokens": sum(len(example) for example, _ in data),
+            "zero_advantages": zero_share(data),
             "actions_cut": self.examples.cut,
             "actions_dropped": self.examples.dropped,
         }
@@ -231,17 +268,18 @@ def train_policy(
         The metrics: final_loss, steps, sequences, actions, tokens, actions_cut (trained with a
         shortened history), actions_dropped (too long), gradient_variance, _discounted and
         their _ratio (unless the credit is the discounted return itself), zero_advantages (share of
-        the actions), and after a step gradient_norm and what `kl_moved` measures.
+        the actions), what the objective counts (groups, groups_without_spread, pairs), and after a
+        step gradient_norm, what `kl_moved` measures, and means over the steps of the objective's
+        own figures (clip_share, kl_estimate, margin, preferred).
 
     Raises:
         AriaError: nothing to train on, a NaN, a full disk, out of memory.
     """
     tokenizer = load_tokenizer(base)
     examples = sampled_examples(frames, Renderer(tokenizer), params.max_tokens)
-    data = with_values(
-        examples.items, policy_weights(frames, params, seed), keep_zero=params.kl > 0
-    )
-    task = PolicyRun(params, pace, frames, base, seed, tokenizer, examples, data)
+    objective = objective_of(params)
+    material = objective.material(frames, examples.items, seed)
+    task = PolicyRun(params, pace, frames, base, seed, tokenizer, examples, objective, material)
     run = RunFolder(STAGE, task.key(), cache, pace.precision)
     with training_errors(STAGE):
         return finish(run, out_dir, lambda: _train(task, run, progress))
@@ -252,7 +290,8 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
     make_deterministic(task.seed)
     model = task.model()
     variances = task.gradient_variances(model)
-    if trains_nothing(task.data):
+    task.material = task.ready(model)
+    if trains_nothing(task.material.data):
         with run.writing() as folder:
             save_model(model, folder, task.base)
             task.save_tokenizer(folder)

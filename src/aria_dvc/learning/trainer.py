@@ -23,7 +23,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv
-from aria_dvc.learning.batches import Collate, MicroBatches, Paired, Plan, make_plan
+from aria_dvc.learning.batches import Collate, Member, MicroBatches, Plan, make_plan
 from aria_dvc.learning.checkpoints import MarkComplete, process_state
 from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.models.quiet import quiet_transformers
@@ -40,7 +40,10 @@ LOGGED = {
     "loss": "loss",
     "gradient_norm": "grad_norm",
     "entropy_per_action": "entropy_per_action",
+    **{name: name for name in ("kl_estimate", "margin", "preferred", "clipped", "tokens")},
 }
+# Figures of a step that only some objectives have.
+OWN_FIGURES = ("clip_share", "kl_estimate", "margin", "preferred")
 
 
 class MicroBatchTrainer(Trainer, ABC):
@@ -118,7 +121,7 @@ class FitSettings:
 def fit(
     kind: type[MicroBatchTrainer],
     model: Any,
-    data: Sequence[Paired],
+    data: Sequence[Member],
     batches: Sequence[np.ndarray],
     collate: Collate,
     folder: Path,
@@ -223,7 +226,9 @@ def save(trainer: MicroBatchTrainer, folder: Path, base: ModelSource) -> None:
 
 
 def write_history(trainer: MicroBatchTrainer, folder: Path) -> None:
-    """`history.csv`: step, loss, gradient_norm, and per action the policy's entropy in nats."""
+    """`history.csv`: step, loss, gradient_norm, per action the policy's entropy in nats, and of
+    some objectives clip_share (of the tokens), kl_estimate (per action), margin and preferred (of
+    the pairs)."""
     write_csv(folder / "history.csv", history(trainer.state))
 
 
@@ -231,7 +236,16 @@ def history(state: Any) -> pd.DataFrame:
     """One row per optimiser step, those before a resume included (see `write_history`)."""
     steps = [row for row in state.log_history if "loss" in row]
     columns = {name: [row.get(key) for row in steps] for name, key in LOGGED.items()}
-    return pd.DataFrame(columns).dropna(axis="columns", how="all")
+    found = pd.DataFrame(columns).dropna(axis="columns", how="all")
+    if "clipped" not in found:
+        return found
+    share = found["clipped"] / found["tokens"].clip(lower=1)
+    return found.drop(columns=["clipped", "tokens"]).assign(clip_share=share)
+
+
+def own_figures(steps: pd.DataFrame) -> dict[str, float]:
+    """Means over rows of `history` of the figures that only some objectives have."""
+    return {name: float(steps[name].mean()) for name in OWN_FIGURES if name in steps}
 
 
 def fit_figures(trainer: MicroBatchTrainer) -> dict[str, Any]:
@@ -243,7 +257,7 @@ def fit_figures(trainer: MicroBatchTrainer) -> dict[str, Any]:
     steps = history(trainer.state)
     if "gradient_norm" in steps:
         figures["gradient_norm"] = float(steps["gradient_norm"].mean())
-    return figures
+    return figures | own_figures(steps)
 
 
 def final_loss(trainer: MicroBatchTrainer) -> float:

@@ -101,6 +101,19 @@ def load_adapter(
     return worn
 
 
+def wear(model: Any, folder: str | Path) -> None:
+    """Give `model`, which has an adapter of the same shape, the weights of the one in `folder`.
+
+    Raises:
+        AriaError: the folder holds none for this model.
+    """
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    with _adapter_errors(folder), quiet_transformers():
+        set_peft_model_state_dict(model, load_file(Path(folder) / ADAPTER_WEIGHTS))
+
+
 def merge_adapter(model: Any, folder: str | Path) -> Any:
     """`model` with the adapter in `folder` added to its weights, which should be float32.
 
