@@ -53,9 +53,10 @@ def credit(
             what the log has. Whole groups are held out.
 
     Returns:
-        One row an action: episode_id, position (the message's place in its episode from 0, system
-        messages included, or what the frame says), role, return (discounted), reward (the credit;
-        out of fold where the method is not defined in sample).
+        One row an action: episode_id, group_id, position (the message's place in its episode from
+        0, system messages included, or what the frame says), role, turn, turns, text_sha,
+        intention, cell, anchor, return (discounted), credit (out of fold where the method is not
+        defined in sample), baseline, advantage, n_cell, standard_error; see credit/table.py.
 
     Raises AriaError: one line with what, where and the remedy.
     """

@@ -64,11 +64,21 @@ def cell_codes(log: Log, labels: np.ndarray, history: int | None = None) -> np.n
     return np.unique(keys, return_inverse=True)[1]
 
 
-def _recent_codes(log: Log, labels: np.ndarray, history: int) -> np.ndarray:
+def anchor_codes(log: Log, labels: np.ndarray, history: int | None = None) -> np.ndarray:
+    """(A,) int64: `cell_codes` without the action itself, what all actions at one state share."""
+    if history is not None:
+        return _recent_codes(log, np.asarray(labels, np.int64), history, first=1)
+    rows = log.actions
+    nodes = history_nodes(log.episode, log.place, np.asarray(labels, np.int64))
+    before = np.where(log.place[rows] > 0, nodes[np.maximum(rows - 1, 0)] + 1, 0)
+    return np.unique(before * len(log.role_names) + log.role_codes[rows], return_inverse=True)[1]
+
+
+def _recent_codes(log: Log, labels: np.ndarray, history: int, first: int = 0) -> np.ndarray:
     """`cell_codes` of the last labels; before the first utterance of an episode stands 0."""
     rows, span = log.actions, int(labels.max(initial=0)) + 2
-    codes = log.role_codes[rows]
-    for back in range(min(history, int(log.place.max(initial=0)) + 1)):
+    codes = np.unique(log.role_codes[rows], return_inverse=True)[1]
+    for back in range(first, min(history, int(log.place.max(initial=0)) + 1)):
         said = log.place[rows] >= back
         symbol = np.where(said, labels[np.maximum(rows - back, 0)] + 1, 0)
         codes = np.unique(codes * span + symbol, return_inverse=True)[1]

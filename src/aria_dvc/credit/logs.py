@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from aria_dvc.records.episodes import Episode
 
-COLUMNS = ["episode_id", "position", "role", "return", "reward"]
 NO_GAME = "dialogue"
 UNLIKE_VECTORS = (
     "the logs' embeddings differ in length: embed them with one model, or anew with another"
@@ -39,13 +38,14 @@ def credit_of(
     embed: embedding model where the method looks at meaning and not every log has vectors.
 
     Returns:
-        One row an action (COLUMNS), and the fitted log as the method saw it.
+        One row an action (see credit/table.py), and the fitted log as the method saw it.
 
     Raises:
         AriaError: nothing to fit or to score, logs of two games, unlike vectors.
     """
     from aria_dvc.credit.chain import action_credit, labelled
     from aria_dvc.credit.labelling import unseen_labels
+    from aria_dvc.credit.table import credit_rows
 
     method = make_method(settings.aggregate.method, settings.aggregate.history)
     logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
@@ -54,10 +54,10 @@ def credit_of(
     if method.uses_labels:
         known = labelled(logs[0], settings)
         logs = [known, *(log.with_labels(unseen_labels(known, log)) for log in logs[1:])]
-    fitted, asked = logs[0], logs[-1]
-    credit = action_credit(asked, settings) if scored is None else method.fit(fitted).credit(asked)
-    columns = {"return": asked.targets, "reward": credit}
-    return asked.action_frame().assign(**columns)[COLUMNS], fitted
+    credit = action_credit(logs[0], settings) if scored is None else None
+    if credit is None:
+        credit = method.fit(logs[0]).credit(logs[1])
+    return credit_rows(logs[0], logs[-1], credit, method, settings), logs[0]
 
 
 def read_logs(

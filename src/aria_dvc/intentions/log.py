@@ -38,8 +38,8 @@ class Log:
     game: what was played.
     group: (E,) int64, equal for episodes of one configuration, task or prompt; None where every
         episode is a group of its own. Folds are by it.
-    episode_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They name episodes
-        and utterances in what is written; nothing is computed from them.
+    episode_ids, group_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They
+        name episodes, groups and utterances in what is written; nothing is computed from them.
     """
 
     episode: np.ndarray
@@ -53,6 +53,7 @@ class Log:
     episode_ids: np.ndarray | None = None
     position: np.ndarray | None = None
     group: np.ndarray | None = None
+    group_ids: np.ndarray | None = None
 
     @classmethod
     def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
@@ -90,6 +91,7 @@ class Log:
             np.asarray(names, dtype=object),
             position,
             _groups(turns, episode),
+            _group_names(turns, episode),
         )
 
     def __len__(self) -> int:
@@ -178,8 +180,9 @@ class Log:
         ids = None if self.episode_ids is None else self.episode_ids[kept]
         position = None if self.position is None else self.position[rows]
         group = None if self.group is None else self.group[kept]
+        names = None if self.group_ids is None else self.group_ids[kept]
         columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
-        named: Any = {"episode_ids": ids, "position": position, "group": group}
+        named: Any = {"episode_ids": ids, "position": position, "group": group, "group_ids": names}
         return replace(self, episode=episode, **named, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
@@ -228,7 +231,7 @@ def joined(logs: Sequence[Log]) -> Log:
     episode = np.concatenate([log.episode + s for log, s in zip(logs, starts, strict=False)])
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
     group = _joined_groups(logs)
-    named: Any = {"episode_ids": None, "position": None, "group": group}
+    named: Any = {"episode_ids": None, "position": None, "group": group, "group_ids": None}
     return replace(logs[0], episode=episode, **named, **columns)
 
 
@@ -250,6 +253,14 @@ def _groups(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:
     first = np.flatnonzero(np.r_[True, np.diff(episode) != 0])
     codes = pd.factorize(turns["group_id"].iloc[first])[0].astype(np.int64)
     return None if len(np.unique(codes)) == len(codes) else codes
+
+
+def _group_names(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:
+    """(E,) str objects: what the episodes' groups are called; None where nobody says it."""
+    if "group_id" not in turns:
+        return None
+    first = np.flatnonzero(np.r_[True, np.diff(episode) != 0]) if len(turns) else episode
+    return np.asarray(turns["group_id"].iloc[first], dtype=object)
 
 
 def _check_order(episode: np.ndarray, position: np.ndarray) -> None:
