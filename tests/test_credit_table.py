@@ -7,12 +7,12 @@ import hashlib
 import numpy as np
 import pandas as pd
 import pytest
+from tests.credit_dialogues import dialogues
 
 import aria_dvc
 from aria_dvc.credit.baseline import anchor_means
 from aria_dvc.credit.cells import anchor_codes, cell_codes
 from aria_dvc.credit.table import COLUMNS
-from tests.credit_dialogues import dialogues
 
 # Texts of two roles; alice's final reward is the number.
 LOG = [

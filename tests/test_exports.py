@@ -174,8 +174,8 @@ def test_traces_come_back_with_their_outcome_and_carry_their_credit(tmp_path):
         path = out / f"{role}.jsonl"
         own = table[table["role"] == role]
         info = [line["traces"][0]["info"] for line in lines_of(path)]
-        assert sum((i["turn_rewards"] for i in info), []) == own["credit"].tolist()
-        assert sum((i["turn_advantages"] for i in info), []) == own["advantage"].tolist()
+        assert [x for i in info for x in i["turn_rewards"]] == own["credit"].tolist()
+        assert [x for i in info for x in i["turn_advantages"]] == own["advantage"].tolist()
         last = own.groupby("episode_id", sort=False)["return"].last().tolist()
         assert [e.rewards["assistant"] for e in read_log(path)] == pytest.approx(last)
         assert [e.group_id for e in read_log(path)][:3] == ["g0", "g1", "g2"]

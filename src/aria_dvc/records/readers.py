@@ -72,9 +72,10 @@ def read_entries(
     need_rewards: bool = True,
     agents: tuple[str, ...] = (),
     group_by: str | None = None,
+    warn: bool = True,
 ) -> list[Episode]:
     """The episodes of entries in memory, of any layout; else as `read_log`."""
-    check = _Check(Reading(game, need_rewards, agents=agents, group_by=group_by))
+    check = _Check(Reading(game, need_rewards, warn, agents, group_by))
     return list(check.all(_in_memory(entries), "log"))
 
 
