@@ -40,7 +40,7 @@ LAYERS = (
     {"players", "intentions"},
     {"arena", "credit"},
     {"truth", "learning", "report"},
-    {"pipeline", "api", "exports"},
+    {"pipeline", "api", "audit", "exports"},
     {""},  # aria_dvc/__init__.py, the public functions
     {"__main__"},
 )

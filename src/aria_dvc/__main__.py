@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from aria_dvc import __version__
+from aria_dvc.audit.cli import add_audit_parser
 from aria_dvc.cache.cli import add_cache_parser
 from aria_dvc.credit.cli import add_credit_parser
 from aria_dvc.credit.fit_cli import add_fit_parser
@@ -44,6 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"aria {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_credit_parser(commands)
+    add_audit_parser(commands)
     add_fit_parser(commands)
     add_export_parser(commands)
     add_read_parser(commands)

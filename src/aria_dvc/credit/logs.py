@@ -50,7 +50,7 @@ def credit_of(
     method = make_method(settings.aggregate.method, settings.aggregate.history)
     logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
     if method.uses_vectors or method.uses_labels:
-        logs = _embedded(logs, embed or EMBEDDER)
+        logs = embedded(logs, embed or EMBEDDER)
     if method.uses_labels:
         known = labelled(logs[0], settings)
         logs = [known, *(log.with_labels(unseen_labels(known, log)) for log in logs[1:])]
@@ -82,7 +82,7 @@ def read_logs(
         iter_log(path, replace(how, prefix=prefix))
         for path, prefix in zip(paths, prefixes_of(paths), strict=True)
     )
-    return _log_of(chain.from_iterable(found), gamma, own_vectors)
+    return log_of(chain.from_iterable(found), gamma, own_vectors)
 
 
 def log_of_entries(
@@ -96,11 +96,14 @@ def log_of_entries(
     """Entries in memory, of any layout that a log file may have; else as `read_logs`."""
     how = reading or Reading()
     episodes = read_entries(entries, game, need_rewards, how.agents, how.group_by)
-    return _log_of(episodes, gamma, own_vectors)
+    return log_of(episodes, gamma, own_vectors)
 
 
-def _log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
-    """The log of episodes as they come in: only their tables and vectors are kept."""
+def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
+    """The log of episodes as they come in: only their tables and vectors are kept.
+
+    Raises AriaError for several games, or vectors of different lengths.
+    """
     import pandas as pd
 
     from aria_dvc.intentions.embedding import unit
@@ -153,8 +156,11 @@ def _with_actions(scored: Log, fitted: Log) -> Log:
     return replace(scored, is_action=is_action, game=fitted.game)
 
 
-def _embedded(logs: list[Log], source: str) -> list[Log]:
-    """The logs with vectors of one model: their own if every log has some."""
+def embedded(logs: list[Log], source: str) -> list[Log]:
+    """The logs with vectors of one model: their own if every log has some.
+
+    Raises AriaError for vectors of different lengths.
+    """
     from aria_dvc.intentions.embedding import embed_texts
 
     widths = {log.vectors.shape[1] for log in logs}

@@ -21,6 +21,7 @@ from aria_dvc.progress import Update, progress_bar
 from aria_dvc.records.entries import Entry
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.formats.base import BadEntry, Layout
+from aria_dvc.records.given import note_given
 from aria_dvc.records.json_entries import an_object
 from aria_dvc.records.layouts import layout_of
 from aria_dvc.records.oddities import Oddities, is_visible
@@ -150,6 +151,8 @@ class _Check:
         _check_texts(episode)
         _check_grounded(episode)
         episode.rewards = credited_rewards(episode, layout, entry, reading)
+        if reading.column is not None:
+            note_given(episode, entry, reading.column)
         self.width = _width(episode) if self.width is None else self.width
         _check_vectors(episode, self.width)
         self.oddities.look_at(episode, entry, layout.name, where)

@@ -79,6 +79,7 @@ class Reading:
         default what the log has.
     rejected: takes the entries that cannot be read; None stops at the first.
     progress: the title of a progress display; None shows none.
+    column: where somebody else's credit of each utterance stands (see given.py); None for none.
     """
 
     game: str | None = None
@@ -88,6 +89,7 @@ class Reading:
     group_by: str | None = None
     rejected: Rejected | None = None
     progress: str | None = None
+    column: str | None = None
     prefix: str = field(default="", repr=False)
 
 
