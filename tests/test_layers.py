@@ -40,7 +40,7 @@ LAYERS = (
     {"players", "intentions"},
     {"arena", "credit"},
     {"truth", "learning", "report"},
-    {"pipeline", "api", "audit", "exports"},
+    {"pipeline", "api", "audit", "exports", "adapters"},
     {""},  # aria_dvc/__init__.py, the public functions
     {"__main__"},
 )
