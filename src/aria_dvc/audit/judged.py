@@ -64,18 +64,26 @@ def parts(frame: pd.DataFrame) -> dict[str, float | None]:
     role; clock: role and turn index; length: role and the number of own turns, which is not known
     before the end; task: the group, null where every episode is a group of its own.
     """
-    keys = {
-        "role": ["role"],
-        "clock": ["role", "turn"],
-        "length": ["role", "turns"],
-        "task": ["role", "group"],
-    }
     found: dict[str, float | None] = {
-        name: _explained(frame, columns) for name, columns in keys.items()
+        "role": _explained(frame, ["role"]),
+        "clock": _explained(frame, ["role", "turn"]),
+        "length": _by_episode(frame, "turns"),
+        "task": _by_episode(frame, "group"),
     }
     if frame["group"].nunique() == frame["episode"].nunique():
         found["task"] = None
     return found
+
+
+def _by_episode(frame: pd.DataFrame, column: str) -> float:
+    """What role and a property of whole episodes tell: of their means, as far as these differ.
+
+    Turns of an episode are alike, so that to count them would take chance for an explanation.
+    """
+    own = frame.groupby(["role", "episode"], as_index=False).agg(
+        credit=("credit", "mean"), value=(column, "first")
+    )
+    return _explained(own, ["role", "value"]) * _explained(frame, ["role", "episode"])
 
 
 def _explained(frame: pd.DataFrame, columns: list[str]) -> float:
