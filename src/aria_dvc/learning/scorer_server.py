@@ -100,11 +100,10 @@ def _descriptions(meter: Meter) -> list[Route]:
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
-    from aria_dvc import __version__
     from aria_dvc.learning.scorer_requests import MAX_ITEMS
     from aria_dvc.learning.serve_api import page, specification
 
-    document = specification(__version__, MAX_ITEMS)
+    document = specification(MAX_ITEMS)
 
     async def metrics(request: Request) -> Response:
         return Response(meter.text(), headers={"content-type": CONTENT_TYPE})

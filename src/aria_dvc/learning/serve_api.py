@@ -38,7 +38,10 @@ _STATUS = {
 }
 
 
-def specification(version: str, limit: int) -> dict[str, Any]:
+VERSION = "1.0"  # of this description, not of the package
+
+
+def specification(limit: int) -> dict[str, Any]:
     """The document that /openapi.json has; limit: items in one request."""
     number = {"type": ["number", "null"]}
     last = {"type": "array", "items": {"type": "number"}}
@@ -47,7 +50,7 @@ def specification(version: str, limit: int) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "aria serve",
-            "version": version,
+            "version": VERSION,
             "description": "The credit of every assistant message of whole dialogues.",
         },
         "paths": {
