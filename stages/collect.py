@@ -6,7 +6,8 @@ from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.log_vectors import log_vectors_table
 from aria_dvc.records.published import write_log
-from aria_dvc.records.readers import read_log
+from aria_dvc.records.readers import iter_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import LOG_VECTORS, write_table
 
 
@@ -27,8 +28,10 @@ def play(params: Params, log: str) -> list[Episode]:
 
 def read_own(params: Params, log: str) -> list[Episode]:
     own = params.logs[log]
-    how = {"agents": own.agents, "group_by": own.group_by}
-    return read_log(own.source, log, **how, outcome=own.outcome, moves=own.moves)
+    how = Reading(
+        log, agents=own.agents, group_by=own.group_by, outcome=own.outcome, moves=own.moves
+    )
+    return list(iter_log(own.source, how))
 
 
 if __name__ == "__main__":

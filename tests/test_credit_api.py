@@ -17,8 +17,8 @@ from ruamel.yaml import YAML
 
 import aria_dvc
 from aria_dvc.__main__ import main
-from aria_dvc.credit.logs import COLUMNS
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
+from aria_dvc.credit.table import COLUMNS
 from aria_dvc.errors import AriaError
 
 ROOT = Path(__file__).parent.parent
@@ -64,12 +64,12 @@ def test_every_shape_of_a_log_and_the_command_give_the_same_credit(tmp_path, cap
     log, path = entries(), tmp_path / "log.jsonl"
     path.write_text("\n".join(json.dumps(entry) for entry in log))
     expected = aria_dvc.credit(log, method=method)
-    assert list(expected.columns) == COLUMNS
+    assert list(expected.columns) == list(COLUMNS)
     for same in (path, str(path), [path]):
         pd.testing.assert_frame_equal(aria_dvc.credit(same, method=method), expected)
     found = aria_dvc.credit(frame_of(log), method=method)
     assert found["position"].tolist() == (10 * expected["position"]).tolist()
-    columns = ["episode_id", "role", "return", "reward", "value"]
+    columns = [name for name in COLUMNS if name != "position"]
     pd.testing.assert_frame_equal(found[columns], expected[columns])
     assert capsys.readouterr() == ("", "")
     out = tmp_path / "credit.parquet"
@@ -89,7 +89,7 @@ def test_other_dialogues_are_scored_without_their_outcomes():
     fitted, new = frame_of(entries()), frame_of(entries(3, seed=1))
     found = aria_dvc.credit(fitted, method="aria", score=new.drop(columns="reward"))
     assert found["position"].tolist() == new["position"].tolist()
-    assert found["reward"].notna().all()
+    assert found["credit"].notna().all()
     assert found["return"].isna().all()
 
 

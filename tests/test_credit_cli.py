@@ -13,8 +13,9 @@ from tests.credit_dialogues import ANY_GAME
 
 from aria_dvc.__main__ import main
 from aria_dvc.credit.labelling import nearest_cluster, unseen_labels
-from aria_dvc.credit.logs import COLUMNS, read_logs
+from aria_dvc.credit.logs import read_logs
 from aria_dvc.credit.settings import EMBED_BATCH
+from aria_dvc.credit.table import COLUMNS
 from aria_dvc.intentions.log import Log
 
 TOPICS = ["the weather", "the price", "the colour"]
@@ -55,9 +56,9 @@ def test_credit_of_the_fitted_log(tmp_path, method):
     options = ("--method", method, "--out", out, "--k", 4, "--quality", quality)
     assert run(log, *options) == 0
     table = pd.read_parquet(out)
-    assert list(table.columns) == COLUMNS
+    assert list(table.columns) == list(COLUMNS)
     assert set(table["role"]) == {"buyer"}
-    assert np.isfinite(table["reward"]).all()
+    assert np.isfinite(table["credit"]).all()
     last = table.groupby("episode_id").tail(1)
     assert set(last["return"]) == {0.0, 1.0}
     assert "method" in json.loads(quality.read_text())["r2"]
@@ -89,7 +90,7 @@ def test_the_better_question_gets_the_higher_credit(tmp_path):
     table = pd.read_parquet(out).query("position == 0").reset_index(drop=True)
     first = [json.loads(line)["messages"][0]["content"] for line in scored.open()]
     price = np.array(["price" in text for text in first])
-    assert table["reward"][price].min() > table["reward"][~price].max()
+    assert table["credit"][price].min() > table["credit"][~price].max()
 
 
 @pytest.mark.parametrize("names", [("a.jsonl", "b.jsonl"), ("1/log.jsonl", "2/log.jsonl")])
@@ -149,7 +150,7 @@ def test_a_single_episode_has_a_credit(tmp_path, method):
     log, out = write_log(tmp_path / "log.jsonl", 1, seed=3), tmp_path / "out.parquet"
     quality = tmp_path / "quality.json"
     assert run(log, "--method", method, "--out", out, "--quality", quality) == 0
-    assert np.isfinite(pd.read_parquet(out)["reward"]).all()
+    assert np.isfinite(pd.read_parquet(out)["credit"]).all()
     assert json.loads(quality.read_text()) == {"method": method, "episodes": 1}
 
 

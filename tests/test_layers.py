@@ -41,7 +41,7 @@ LAYERS = (
     {"players", "intentions"},
     {"arena", "credit"},
     {"truth", "learning", "report"},
-    {"pipeline", "api"},
+    {"pipeline", "api", "audit", "exports", "adapters"},
     {""},  # aria_dvc/__init__.py, the public functions
     {"__main__"},
 )

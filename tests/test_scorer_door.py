@@ -130,16 +130,16 @@ def test_a_missing_key_is_one_line(monkeypatch):
         RemoteScorer("http://h", 1.0, "NO_KEY")
     args = SimpleNamespace(api_key_env="NO_KEY", host="127.0.0.1", port=1)
     with pytest.raises(AriaError, match=r"--api-key-env: .* NO_KEY is not set"):
-        scorer_server._key(args)
+        scorer_server.key_of(args, "serve")
 
 
 def test_an_open_door_without_a_key_is_said(monkeypatch, caplog):
     monkeypatch.delenv(scorer_server.KEY_VARIABLE, raising=False)
     args = SimpleNamespace(api_key_env=None, host="0.0.0.0", port=1)
-    assert scorer_server._key(args) == ""
+    assert scorer_server.key_of(args, "serve") == ""
     assert "everybody who reaches 0.0.0.0:1" in caplog.text
     monkeypatch.setenv(scorer_server.KEY_VARIABLE, KEY)
-    assert scorer_server._key(args) == KEY
+    assert scorer_server.key_of(args, "serve") == KEY
 
 
 # Heads and connections

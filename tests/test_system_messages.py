@@ -176,7 +176,7 @@ def test_system_messages_change_no_credit_but_its_names(tmp_path):
         found, without = (
             aria_dvc.credit(chats(system=system), method=method) for system in (True, False)
         )
-        columns = ["episode_id", "role", "return", "reward"]
+        columns = ["episode_id", "role", "return", "credit"]
         pd.testing.assert_frame_equal(found[columns], without[columns])
         assert found["position"].tolist() == indices(chats(), "agent")
     assert plain["position"].tolist() == indices(chats(system=False), "agent")

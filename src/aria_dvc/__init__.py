@@ -57,9 +57,11 @@ def credit(
         moves: False leaves buttons (CaSiNo's) out of credit.
 
     Returns:
-        One row an action: episode_id, position (the message's place in its episode from 0, system
-        messages included, or what the frame says), role, return (discounted), reward (the credit
-        q) and value (v, without the action); out of fold where the method is not in sample.
+        One row an action: episode_id, group_id, position (the message's place in its episode from
+        0, system messages included, or what the frame says), role, turn, turns, text_sha,
+        intention, cell, anchor, return (discounted), credit (q), baseline (v, without the action),
+        advantage, n_cell, standard_error; see credit/table.py. Credit and baseline are out of fold
+        where the method is not in sample.
 
     Raises AriaError: one line with what, where and the remedy.
     """

@@ -8,8 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from aria_dvc import __version__
+from aria_dvc.audit.cli import add_audit_parser
 from aria_dvc.cache.cli import add_cache_parser
 from aria_dvc.credit.cli import add_credit_parser
+from aria_dvc.credit.fit_cli import add_fit_parser
+from aria_dvc.exports.cli import add_export_parser
 from aria_dvc.failures import one_line
 from aria_dvc.progress import warnings_to_stderr
 from aria_dvc.records.cli import add_read_parser
@@ -42,6 +45,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"aria {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_credit_parser(commands)
+    add_audit_parser(commands)
+    add_fit_parser(commands)
+    add_export_parser(commands)
     add_read_parser(commands)
     add_truth_parser(commands)
     add_cache_parser(commands)
@@ -52,7 +58,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_scorer(commands: argparse._SubParsersAction) -> None:
     from aria_dvc.learning.scorer_server import add_scorer_parser
+    from aria_dvc.learning.serve import add_serve_parser
 
+    add_serve_parser(commands)
     add_scorer_parser(commands)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -14,13 +14,20 @@ from aria_dvc.errors import AriaError
 from aria_dvc.outputs import Mine, is_parquet
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
+from aria_dvc.records.reading import Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.intentions.log import Log
 
 USAGE = """\
-Fits on LOGS and writes one row an action of LOGS: episode_id, position, role, return, reward (q,
-what is expected with the action) and value (v, without it). The position is the message's place in
-its episode, from 0, system messages included. Both are out of fold where the method is not defined
-in sample. With --score the rows are those of other logs, whose outcomes are not looked at. A log is
-a file of any layout (README), compressed or not, a folder of such files, or - for standard input.
+Fits on LOGS and writes one row an action of LOGS: its credit (q, what is expected with the action),
+the baseline of its history (v, without it), their difference, and by what cell (docs/exports.md has
+every column). The position is the message's place in its episode, from 0, system messages included.
+Credit and baseline are out of fold where the method is not defined in sample. With --score the rows
+are those of other logs, whose outcomes are not looked at. A log is a file of any layout (README),
+compressed or not, a folder of such files, or - for standard input.
 
   aria credit games.json --method regression --out credit.parquet
   aria credit trajectories.json --agent assistant --out credit.parquet
@@ -30,7 +37,6 @@ a file of any layout (README), compressed or not, a folder of such files, or - f
 
 def add_credit_parser(subparsers: Any) -> None:
     """Add the subcommand `credit`; its parsed arguments carry the function to call as `run`."""
-    default, settings = Aggregate(), CreditSettings()
     parser = subparsers.add_parser(
         "credit",
         help="credit of every action of a log, without DVC",
@@ -40,9 +46,18 @@ def add_credit_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("logs", nargs="+", type=Path, help="dialogues with outcomes, to fit on")
     add("--score", nargs="+", type=Path, metavar="LOG", help="credit these dialogues instead")
-    add("--method", default=default.method, choices=method_names(), help="default: %(default)s")
     add("--out", type=Path, required=True, metavar="FILE", help="Parquet file to write")
     add("--quality", type=Path, metavar="FILE", help="also write the metrics of the fit (JSON)")
+    add_credit_options(parser)
+    add_reading_options(parser)
+    parser.set_defaults(run=run_credit)
+
+
+def add_credit_options(parser: argparse.ArgumentParser) -> None:
+    """Add what decides the credit: --method, --k, --gamma, --folds, --embed, --game, --seed."""
+    default, settings = Aggregate(), CreditSettings()
+    add = parser.add_argument
+    add("--method", default=default.method, choices=method_names(), help="default: %(default)s")
     add("--k", type=int, help="number of intentions; default by silhouette")
     objective, anchor = ("sum", "spread", "prefix"), ("observation", "state", "intentions")
     add("--objective", choices=objective, default=default.objective, help="of progress")
@@ -52,8 +67,6 @@ def add_credit_parser(subparsers: Any) -> None:
     add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
     add("--game", choices=sorted(PLAYABLE), help="what the logs are of; default what they say")
     add("--seed", type=int, default=settings.seed, help="deals the folds (%(default)s)")
-    add_reading_options(parser)
-    parser.set_defaults(run=run_credit)
 
 
 def run_credit(args: argparse.Namespace) -> None:
@@ -64,20 +77,32 @@ def run_credit(args: argparse.Namespace) -> None:
     """
     _check_files(args)
     from aria_dvc.credit.chain import quality_of
-    from aria_dvc.credit.logs import credit_of, read_logs
     from aria_dvc.files import write_json, write_parquet
 
-    settings = _settings(args)
-    options = {"gamma": args.gamma, "game": args.game, "own_vectors": args.embed is None}
     with reading_of(args) as reading:
-        fitted = read_logs(args.logs, reading=reading, **options)
-        scored = None
-        if args.score:
-            scored = read_logs(args.score, need_rewards=False, reading=reading, **options)
-    table, fitted = credit_of(fitted, settings, scored, args.embed)
+        table, fitted = credit_table_of(args, reading, args.score)
     write_parquet(args.out, table)
     if args.quality:
-        write_json(args.quality, quality_of(fitted, settings))
+        write_json(args.quality, quality_of(fitted, settings_of(args)))
+
+
+def credit_table_of(
+    args: argparse.Namespace, reading: Reading, score: list[Path] | None = None
+) -> tuple[pd.DataFrame, Log]:
+    """The credit table of `args.logs`, or of the logs in `score`, and the fitted log.
+
+    Raises:
+        AriaError: see `credit_of` and `read_logs`; options out of range.
+    """
+    from aria_dvc.credit.logs import credit_of, read_logs
+
+    settings = settings_of(args)
+    options = {"gamma": args.gamma, "game": args.game, "own_vectors": args.embed is None}
+    fitted = read_logs(args.logs, reading=reading, **options)
+    scored = None
+    if score:
+        scored = read_logs(score, need_rewards=False, reading=reading, **options)
+    return credit_of(fitted, settings, scored, args.embed)
 
 
 def _check_files(args: argparse.Namespace) -> None:
@@ -99,7 +124,7 @@ def _is_quality(content: bytes) -> bool:
     return isinstance(found, dict) and {"method", "episodes"} <= found.keys()
 
 
-def _settings(args: argparse.Namespace) -> CreditSettings:
+def settings_of(args: argparse.Namespace) -> CreditSettings:
     """The options as settings."""
     try:
         aggregate = Aggregate(

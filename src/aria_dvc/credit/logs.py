@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from aria_dvc.records.episodes import Episode
 
-COLUMNS = ["episode_id", "position", "role", "return", "reward", "value"]
 NO_GAME = "dialogue"
 UNLIKE_VECTORS = (
     "the logs' embeddings differ in length: embed them with one model, or anew with another"
@@ -40,18 +39,19 @@ def credit_of(
     embed: embedding model where the method looks at meaning and not every log has vectors.
 
     Returns:
-        One row an action (COLUMNS), and the fitted log as the method saw it.
+        One row an action (see credit/table.py), and the fitted log as the method saw it.
 
     Raises:
         AriaError: nothing to fit or to score, logs of two games, unlike vectors.
     """
     from aria_dvc.credit.chain import action_values, labelled
     from aria_dvc.credit.labelling import unseen_labels
+    from aria_dvc.credit.table import credit_rows
 
     method = make_method(settings.aggregate.method, settings.aggregate)
     logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
     if method.uses_vectors or method.uses_labels:
-        logs = _embedded(logs, embed or EMBEDDER)
+        logs = embedded(logs, embed or EMBEDDER)
     if method.uses_labels:
         known = labelled(logs[0], settings)
         logs = [known, *(log.with_labels(unseen_labels(known, log)) for log in logs[1:])]
@@ -61,8 +61,7 @@ def credit_of(
     else:
         method.fit(fitted)
         values = Values(method.q(asked), method.v(asked))
-    columns = {"return": asked.targets, "reward": values.q, "value": values.v}
-    return asked.action_frame().assign(**columns)[COLUMNS], fitted
+    return credit_rows(fitted, asked, values, method), fitted
 
 
 def read_logs(
@@ -87,7 +86,7 @@ def read_logs(
         iter_log(path, replace(how, prefix=prefix))
         for path, prefix in zip(paths, prefixes_of(paths), strict=True)
     )
-    return _log_of(chain.from_iterable(found), gamma, own_vectors)
+    return log_of(chain.from_iterable(found), gamma, own_vectors)
 
 
 def log_of_entries(
@@ -100,12 +99,14 @@ def log_of_entries(
 ) -> Log:
     """Entries in memory, of any layout that a log file may have; else as `read_logs`."""
     how = replace(reading or Reading(), game=game, need_rewards=need_rewards)
-    episodes = read_entries(entries, how)
-    return _log_of(episodes, gamma, own_vectors)
+    return log_of(read_entries(entries, how), gamma, own_vectors)
 
 
-def _log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
-    """The log of episodes as they come in: only their tables and vectors are kept."""
+def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
+    """The log of episodes as they come in: only their tables and vectors are kept.
+
+    Raises AriaError for several games, or vectors of different lengths.
+    """
     import pandas as pd
 
     from aria_dvc.intentions.embedding import unit
@@ -158,8 +159,11 @@ def _with_actions(scored: Log, fitted: Log) -> Log:
     return replace(scored, is_action=is_action, game=fitted.game)
 
 
-def _embedded(logs: list[Log], source: str) -> list[Log]:
-    """The logs with vectors of one model: their own if every log has some."""
+def embedded(logs: list[Log], source: str) -> list[Log]:
+    """The logs with vectors of one model: their own if every log has some.
+
+    Raises AriaError for vectors of different lengths.
+    """
     from aria_dvc.intentions.embedding import embed_texts
 
     widths = {log.vectors.shape[1] for log in logs}

@@ -40,8 +40,8 @@ class Log:
         episode is a group of its own. Folds are by it.
     final: (n,) float64, the role's undiscounted reward R; None where only returns are known.
     gamma: the discount per own turn that `returns` have.
-    episode_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They name episodes
-        and utterances in what is written; nothing is computed from them.
+    episode_ids, group_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They
+        name episodes, groups and utterances in what is written; nothing is computed from them.
     """
 
     episode: np.ndarray
@@ -57,6 +57,7 @@ class Log:
     group: np.ndarray | None = None
     final: np.ndarray | None = None
     gamma: float = 1.0
+    group_ids: np.ndarray | None = None
 
     @classmethod
     def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
@@ -96,6 +97,7 @@ class Log:
             _groups(turns, episode),
             np.where(is_action, reward.astype(np.float64), np.nan),
             gamma,
+            _group_names(turns, episode),
         )
 
     def __len__(self) -> int:
@@ -185,8 +187,10 @@ class Log:
         position = None if self.position is None else self.position[rows]
         group = None if self.group is None else self.group[kept]
         final = None if self.final is None else self.final[rows]
+        names = None if self.group_ids is None else self.group_ids[kept]
         columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
         named: Any = {"episode_ids": ids, "position": position, "group": group, "final": final}
+        named["group_ids"] = names
         return replace(self, episode=episode, **named, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
@@ -253,6 +257,7 @@ def joined(logs: Sequence[Log]) -> Log:
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
     group = _joined_groups(logs)
     named: Any = {"episode_ids": None, "position": None, "group": group, "final": None}
+    named["group_ids"] = None
     return replace(logs[0], episode=episode, **named, **columns)
 
 
@@ -274,6 +279,14 @@ def _groups(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:
     first = np.flatnonzero(np.r_[True, np.diff(episode) != 0])
     codes = pd.factorize(turns["group_id"].iloc[first])[0].astype(np.int64)
     return None if len(np.unique(codes)) == len(codes) else codes
+
+
+def _group_names(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:
+    """(E,) str objects: what the episodes' groups are called; None where nobody says it."""
+    if "group_id" not in turns:
+        return None
+    first = np.flatnonzero(np.r_[True, np.diff(episode) != 0]) if len(turns) else episode
+    return np.asarray(turns["group_id"].iloc[first], dtype=object)
 
 
 def _check_order(episode: np.ndarray, position: np.ndarray) -> None:

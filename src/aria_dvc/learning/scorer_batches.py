@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
-from aria_dvc.learning.scorer_requests import Chat
 from aria_dvc.servers.rejections import full
 
 Scores = list[float | None]  # of a chat's assistant messages; None: too long to be scored
-Score = Callable[[Sequence[Chat]], list[Scores]]
-Waiting = tuple[Chat, asyncio.Future[Scores]]
+C = TypeVar("C")  # a chat, in whatever form it is scored
+Score = Callable[[Sequence[C]], list[Scores]]
+Waiting = tuple[C, asyncio.Future[Scores]]
 MAX_BATCH = 64  # chats that are scored together
 MAX_WAITING = 1024  # chats that are not yet answered; four requests of the largest size
 WAIT_S = 0.01  # how long the first chat of a batch waits for company
 
 
-class Batcher:
+class Batcher(Generic[C]):
     """Collects chats for a moment and scores them together, in a thread of its own."""
 
-    def __init__(self, score: Score) -> None:
+    def __init__(self, score: Score[C]) -> None:
         self._score = score
-        self._queue: asyncio.Queue[Waiting] = asyncio.Queue()
+        self._queue: asyncio.Queue[Waiting[C]] = asyncio.Queue()
         self._waiting = 0
 
-    async def submit(self, chats: Sequence[Chat]) -> list[Scores]:
+    @property
+    def waiting(self) -> int:
+        """Chats that are not yet answered."""
+        return self._waiting
+
+    async def submit(self, chats: Sequence[C]) -> list[Scores]:
         """The scores of `chats`, in their order; cancelled, what is not yet scored never will be.
 
         Raises:
@@ -53,7 +59,7 @@ class Batcher:
                 batch.append(self._queue.get_nowait())
             await self._answer(batch)
 
-    async def _answer(self, batch: Sequence[Waiting]) -> None:
+    async def _answer(self, batch: Sequence[Waiting[C]]) -> None:
         batch = [(chat, future) for chat, future in batch if not future.done()]
         if not batch:
             return

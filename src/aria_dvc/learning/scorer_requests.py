@@ -20,6 +20,15 @@ def read_chats(body: bytes | bytearray) -> list[Chat]:
     """The chats of a request.
 
     Raises:
+        Rejection: as `read_items`; a chat that is not of the expected shape (422).
+    """
+    return [_read_chat(item, f"items[{i}]") for i, item in enumerate(read_items(body))]
+
+
+def read_items(body: bytes | bytearray) -> list[Any]:
+    """What a request has under `items`, MAX_ITEMS at the most.
+
+    Raises:
         Rejection: not JSON (400), too much of it (413), or not of the expected shape (422).
     """
     if sum(body.count(mark) for mark in (b"{", b"[", b",")) > MAX_PARTS:
@@ -33,7 +42,7 @@ def read_chats(body: bytes | bytearray) -> list[Chat]:
         raise Rejection(
             f'the body must be {{"items": [{{"messages": [...]}}, ...]}}, at most {MAX_ITEMS} items'
         )
-    return [_read_chat(item, f"items[{i}]") for i, item in enumerate(items)]
+    return items
 
 
 def _read_chat(item: Any, where: str) -> Chat:

@@ -19,6 +19,7 @@ import logging
 import math
 import os
 import secrets
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -29,6 +30,7 @@ from aria_dvc.learning.scorer_batches import Batcher, Score, Scores
 from aria_dvc.learning.scorer_requests import read_chats
 from aria_dvc.memory import is_out_of_memory
 from aria_dvc.servers.keys import read_key
+from aria_dvc.servers.metering import CONTENT_TYPE, Meter
 from aria_dvc.servers.rejections import Rejection, full
 from aria_dvc.settings import Precision
 
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    from aria_dvc.learning.scorer import RewardScorer
 
 logger = logging.getLogger(__name__)
 KEY_VARIABLE = "ARIA_SCORER_KEY"
@@ -47,17 +52,27 @@ Answer = Callable[["Request"], Awaitable[Any]]
 T = TypeVar("T")
 
 
-def make_app(score: Score, quality: Mapping[str, Any] | None = None, key: str = "") -> Starlette:
+def make_app(
+    score: Score[Any],
+    quality: Mapping[str, Any] | None = None,
+    key: str = "",
+    read: Callable[[bytearray], list[Any]] = read_chats,
+    at_once: int | None = None,
+    described: bool = False,
+) -> Starlette:
     """The web application around a scoring function.
 
     Args:
         quality: the model's metrics; None: they are not told.
-        key: what requests must carry, but those for /health; "": nothing.
+        key: what requests must carry, but those that tell of the server itself; "": nothing.
+        read: what it makes of a body is what is scored.
+        at_once: requests of one address that are being scored; None for AT_ONCE.
+        described: whether it has /metrics, /openapi.json and /docs.
     """
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    batcher = Batcher(score)
+    batcher: Batcher[Any] = Batcher(score)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> Any:
@@ -65,7 +80,8 @@ def make_app(score: Score, quality: Mapping[str, Any] | None = None, key: str = 
         yield
         task.cancel()
 
-    scoring = _Scoring(batcher)
+    scoring, meter = _Scoring(batcher, read, at_once or AT_ONCE), Meter("aria")
+    meter.gauges["waiting_dialogues"] = ("Dialogues not yet answered.", lambda: batcher.waiting)
     told = {name: (quality or {}).get(name) for name in QUALITY}
     answers: list[tuple[str, Answer, list[str]]] = [
         ("/score", scoring.of(_last), ["POST"]),
@@ -73,24 +89,55 @@ def make_app(score: Score, quality: Mapping[str, Any] | None = None, key: str = 
     ]
     if quality is not None:
         answers.append(("/quality", _constant(told), ["GET", "POST"]))
-    routes = [Route(path, _guarded(answer, key), methods=m) for path, answer, m in answers]
-    health = Route("/health", _guarded(_constant({"status": "ok"}), ""), methods=["GET"])
-    return Starlette(routes=[*routes, health], lifespan=lifespan)
+    routes = [Route(path, _guarded(answer, key, meter), methods=m) for path, answer, m in answers]
+    health = Route("/health", _guarded(_constant({"status": "ok"}), "", meter), methods=["GET"])
+    more = _descriptions(meter) if described else []
+    return Starlette(routes=[*routes, health, *more], lifespan=lifespan)
 
 
-def _guarded(answer: Answer, key: str) -> Callable[[Request], Awaitable[JSONResponse]]:
+def _descriptions(meter: Meter) -> list[Route]:
+    """What a server tells of itself."""
+    from starlette.responses import HTMLResponse, JSONResponse, Response
+    from starlette.routing import Route
+
+    from aria_dvc.learning.scorer_requests import MAX_ITEMS
+    from aria_dvc.learning.serve_api import page, specification
+
+    document = specification(MAX_ITEMS)
+
+    async def metrics(request: Request) -> Response:
+        return Response(meter.text(), headers={"content-type": CONTENT_TYPE})
+
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(document)
+
+    async def docs(request: Request) -> Response:
+        return HTMLResponse(page(document))
+
+    shown = {"/metrics": metrics, "/openapi.json": openapi, "/docs": docs}
+    return [Route(path, answer, methods=["GET"]) for path, answer in shown.items()]
+
+
+def _guarded(
+    answer: Answer, key: str, meter: Meter
+) -> Callable[[Request], Awaitable[JSONResponse]]:
     """`answer` for those who have the key; what goes wrong is a line that tells no internals."""
     from starlette.responses import JSONResponse
 
     from aria_dvc.servers.door import authorise
 
     async def endpoint(request: Request) -> JSONResponse:
+        started, items = time.monotonic(), 0
         try:
             authorise(request, key)
-            return JSONResponse(await answer(request))
+            found = await answer(request)
+            items = len(found.get("scores", ()))
+            told = JSONResponse(found)
         except Exception as error:
-            told = _rejection(error)
-            return JSONResponse({"error": str(told)}, told.status, told.headers)
+            no = _rejection(error)
+            told = JSONResponse({"error": str(no)}, no.status, no.headers)
+        meter.observe(request.url.path, told.status_code, time.monotonic() - started, items)
+        return told
 
     return endpoint
 
@@ -115,19 +162,22 @@ def _constant(value: dict[str, Any]) -> Answer:
 
 
 class _Scoring:
-    """Requests for scores, those of one address no more than `AT_ONCE` at a time."""
+    """Requests for scores, those of one address no more than `at_once` at a time."""
 
-    def __init__(self, batcher: Batcher) -> None:
+    def __init__(
+        self, batcher: Batcher[Any], read: Callable[[bytearray], list[Any]], at_once: int
+    ) -> None:
         from aria_dvc.servers.door import Bodies
 
         self._batcher, self._bodies = batcher, Bodies()
+        self._read, self._at_once = read, at_once
         self._busy: Counter[str] = Counter()
 
     def of(self, shown: Callable[[list[Scores]], list[Any]]) -> Answer:
         """An answer with what `shown` makes of the scores."""
 
         async def answer(request: Request) -> dict[str, list[Any]]:
-            async with self._bodies.reading(request, read_chats) as chats:
+            async with self._bodies.reading(request, self._read) as chats:
                 with self._turn(request):
                     found = await _while_there(request, self._batcher.submit(chats))
             if not all(score is None or math.isfinite(score) for own in found for score in own):
@@ -139,8 +189,10 @@ class _Scoring:
     @contextmanager
     def _turn(self, request: Request) -> Iterator[None]:
         address = request.client.host if request.client else ""
-        if self._busy[address] >= AT_ONCE:
-            hint = f"{AT_ONCE} requests of this address are being scored: wait for their answers"
+        if self._busy[address] >= self._at_once:
+            hint = (
+                f"{self._at_once} requests of this address are being scored: wait for their answers"
+            )
             raise full(hint, 429)
         self._busy[address] += 1
         try:
@@ -180,6 +232,12 @@ def add_scorer_parser(subparsers: Any) -> None:
     """Add `serve-reward-model` to the command line."""
     parser = subparsers.add_parser("serve-reward-model", help="score actions over HTTP")
     parser.add_argument("folder", help="a trained reward model, e.g. data/reward_model/adversarial")
+    add_serving_options(parser)
+    parser.set_defaults(run=serve)
+
+
+def add_serving_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `serve` and `serve-reward-model` share."""
     parser.add_argument("--base", help="backbone under the adapter; default: what it names")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=8037, help="port to listen on")
@@ -197,7 +255,6 @@ def add_scorer_parser(subparsers: Any) -> None:
         help="the environment variable that holds the key which clients must send; default: "
         f"{KEY_VARIABLE}, where it is set",
     )
-    parser.set_defaults(run=serve)
 
 
 def serve(args: argparse.Namespace) -> None:
@@ -208,32 +265,42 @@ def serve(args: argparse.Namespace) -> None:
     """
     import uvicorn
 
-    from aria_dvc.learning.reward_head import trained_length
-    from aria_dvc.learning.scorer import RewardScorer
     from aria_dvc.models.source import ModelSource
     from aria_dvc.servers.door import BOUNDED
 
-    key = _key(args)
+    key = key_of(args, "serve-reward-model")
+    scorer = scorer_of(args)
+    metrics = ModelSource(args.folder).folder / "metrics.json"
+    app = make_app(scorer.score_chats, read_json(metrics) if metrics.is_file() else None, key)
+    uvicorn.run(app, host=args.host, port=args.port, **BOUNDED)
+
+
+def scorer_of(args: argparse.Namespace) -> RewardScorer:
+    """The reward model that the options name.
+
+    Raises AriaError where the folder holds none.
+    """
+    from aria_dvc.learning.reward_head import trained_length
+    from aria_dvc.learning.scorer import RewardScorer
+    from aria_dvc.models.source import ModelSource
+
     source = ModelSource(args.folder)
     length = args.max_tokens or trained_length(source.folder)
-    scorer = RewardScorer(
+    return RewardScorer(
         source,
         ModelSource(args.base) if args.base else None,
         max_tokens=length,
         tokens_per_batch=length,
         precision=args.precision,
     )
-    metrics = source.folder / "metrics.json"
-    app = make_app(scorer.score_chats, read_json(metrics) if metrics.is_file() else None, key)
-    uvicorn.run(app, host=args.host, port=args.port, **BOUNDED)
 
 
-def _key(args: argparse.Namespace) -> str:
+def key_of(args: argparse.Namespace, command: str) -> str:
     """The key that clients must send; "" for none, which is said where others could come in."""
     named = args.api_key_env
     variable = named or (KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None)
     key = read_key(variable, "--api-key-env" if named else KEY_VARIABLE)
     if not key and args.host not in LOCAL:
         what = f"without a key everybody who reaches {args.host}:{args.port} may use it"
-        logger.warning("serve-reward-model: %s: set %s", what, KEY_VARIABLE)
+        logger.warning("%s: %s: set %s", command, what, KEY_VARIABLE)
     return key

@@ -20,12 +20,14 @@ class Utterance:
     """One utterance; `embedding` ((d,) float32) only if the log carried one.
 
     embedded: what its intention is found in, if that is not the text (see games/decided.py).
+    given: somebody else's credit of it, where one is asked for (see given.py).
     """
 
     role: str
     text: str
     embedding: np.ndarray | None = None
     embedded: str | None = None
+    given: float | None = None
 
 
 @dataclass(slots=True)

@@ -43,7 +43,7 @@ def rejected_file(args: argparse.Namespace) -> Path | None:
 
 def check_files(
     args: argparse.Namespace,
-    outputs: dict[str, tuple[Path, Mine]],
+    outputs: Mapping[str, tuple[Path, Mine]],
     inputs: Mapping[str, list[Path]],
 ) -> None:
     """Refuse outputs, the file of skipped entries among them, that would cost somebody a file.

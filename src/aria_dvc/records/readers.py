@@ -18,9 +18,11 @@ import orjson
 
 from aria_dvc.errors import AriaError
 from aria_dvc.progress import Update, progress_bar
+from aria_dvc.records import strict_json
 from aria_dvc.records.entries import Entry
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.formats.base import BadEntry, Layout
+from aria_dvc.records.given import note_given
 from aria_dvc.records.json_entries import an_object
 from aria_dvc.records.layouts import layout_of
 from aria_dvc.records.oddities import Oddities, is_visible
@@ -148,7 +150,11 @@ class _Check:
         self.number += 1
         _check_texts(episode)
         _check_grounded(episode)
+        if strict_json.written(episode.info, around=1) is None:  # as a line of the raw log
+            raise BadEntry(strict_json.TOO_DEEP)
         episode.rewards = credited_rewards(episode, layout, entry, reading, self.judged)
+        if reading.column is not None:
+            note_given(episode, entry, reading.column)
         self.width = _width(episode) if self.width is None else self.width
         _check_vectors(episode, self.width)
         self.oddities.look_at(episode, entry, layout.name, where)

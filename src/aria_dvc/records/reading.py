@@ -85,6 +85,7 @@ class Reading:
     moves: False leaves moves that are no utterances (buttons of an interface) out of credit.
     rejected: takes the entries that cannot be read; None stops at the first.
     progress: the title of a progress display; None shows none.
+    column: where somebody else's credit of each utterance stands (see given.py); None for none.
     """
 
     game: str | None = None
@@ -96,6 +97,7 @@ class Reading:
     moves: bool = True
     rejected: Rejected | None = None
     progress: str | None = None
+    column: str | None = None
     prefix: str = field(default="", repr=False)
 
 

@@ -192,7 +192,9 @@ def _episode(episode: Any, rows: list[Row]) -> Row:
 
 def _message(row: Row) -> Row:
     vector = {"embedding": row["embedding"]} if "embedding" in row else {}
-    return {"role": row.get("role"), "content": row.get("text"), **vector}
+    more = {k: v for k, v in row.items() if k not in _OWN and k not in _DERIVED}
+    said = {"role": row.get("role"), "content": row.get("text"), **vector}
+    return {**said, "row": more} if more else said
 
 
 def _before(rows: list[Row]) -> list[Row]:

@@ -16,6 +16,7 @@ import orjson
 _HUGE = b"e+"  # in what is written again: a number that has over 64 bits, among others
 _COLON = (b"\\u003a", b"\\u003A")  # a colon as an escape
 _GAP = re.compile(r"[\s,]*")
+TOO_DEEP = "nested too deep (over 240 levels): flatten it"
 _ROOM = 8  # levels that are left for what an entry is wrapped in
 
 
@@ -25,16 +26,22 @@ class _LostError(Exception):
 
 def lost(raw: bytes, value: Any) -> str | None:
     """What `value`, as orjson reads `raw`, has lost of it, with the remedy; None where nothing."""
-    wrapped = value
-    for _ in range(_ROOM):
-        wrapped = [wrapped]
-    try:
-        again = orjson.dumps(wrapped)
-    except orjson.JSONEncodeError:
-        return "nested too deep (over 240 levels): flatten it"
+    again = written(value)
+    if again is None:
+        return TOO_DEEP
     # A key that stands twice is written once, and its colon with it; colons in texts stay.
     doubtful = raw.count(b":") != again.count(b":") or any(colon in raw for colon in _COLON)
     return _exact(raw) if doubtful or _HUGE in again else None
+
+
+def written(value: Any, around: int = 0) -> bytes | None:
+    """JSON of a value in so many brackets and the room of an entry; None if nested too deep."""
+    for _ in range(_ROOM + around):
+        value = [value]
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return None
 
 
 def pieces(raw: bytes) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 DIRECTIONS = 32  # of most variance, which a vector is reduced to
+NOISE = 1e-3  # of the widest direction's deviation; what is narrower may be rounding
 BATCH = 512
 DECAY = 0.03
 STEPS_AT_LEAST = 400  # however short the log
@@ -72,7 +73,9 @@ class CriticCredit:
         self.centre_ = vectors.mean(axis=0)
         gram = (vectors - self.centre_).T @ (vectors - self.centre_)
         self.axes_ = np.linalg.eigh(gram)[1][:, ::-1][:, :DIRECTIONS]
-        self.scale_ = 1 / np.maximum(((vectors - self.centre_) @ self.axes_).std(axis=0), 1e-6)
+        spread = ((vectors - self.centre_) @ self.axes_).std(axis=0)
+        real = spread > NOISE * spread.max(initial=0.0)
+        self.scale_ = np.divide(1.0, spread, out=np.zeros_like(spread), where=real)
         self._train(self._transitions(data), data.gamma)
         return self
 

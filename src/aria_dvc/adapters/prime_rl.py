@@ -1,0 +1,44 @@
+"""prime-rl and verifiers: the credits of a trace, as per-token advantages of its message nodes.
+
+`MessageNode.advantages` has one number a sampled token; nobody assigns it before the trainer's
+algorithm does. Call `credit_traces` on the traces of one rollout group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aria_dvc.adapters.credits import Credits, centred
+
+
+def credit_traces(traces: Sequence[Any], credits: Credits) -> None:
+    """Set the advantages of every sampled node of the traces' last branches, in place.
+
+    The advantage is the turn's credit less the mean over all turns of these traces, and the credit
+    is noted as `info["turn_rewards"]`.
+    """
+    paths = [_last_branch(trace.nodes) for trace in traces]
+    chats = [[_message(node) for node in path] for path in paths]
+    said = [[node for node in path if node.message.role == "assistant"] for path in paths]
+    found = credits(chats)
+    advantages = centred(found, ["group"] * len(found))
+    for trace, nodes, values, own in zip(traces, said, advantages, found, strict=True):
+        for node, value in zip(nodes, values, strict=True):
+            if node.sampled:
+                node.advantages = [value] * sum(node.mask)
+        sampled = [value for node, value in zip(nodes, own, strict=True) if node.sampled]
+        trace.info["turn_rewards"] = sampled
+
+
+def _last_branch(nodes: Sequence[Any]) -> list[Any]:
+    path, at = [], len(nodes) - 1
+    while at is not None and at >= 0:
+        path.append(nodes[at])
+        at = nodes[at].parent
+    return path[::-1]
+
+
+def _message(node: Any) -> dict[str, Any]:
+    found: dict[str, Any] = node.message.model_dump(mode="json", exclude_none=True)
+    return {"content": None, **found}

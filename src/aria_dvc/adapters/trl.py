@@ -1,0 +1,56 @@
+"""TRL's GRPO with a credit for every turn: advantages (B, T) in place of one a completion.
+
+    credits = TurnCredits("fitted/", agent="assistant")
+    Trainer = with_turn_credits(GRPOTrainer, credits)
+    Trainer(model=..., reward_funcs=[credits, ...], train_dataset=..., args=...)
+
+Prompts and completions must be conversational (lists of messages).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aria_dvc.adapters.credits import Messages, centred, credits_of, over_turns
+
+
+class TurnCredits:
+    """A reward function: the last turn's credit, remembering those of all turns of the batch."""
+
+    __name__ = "aria_credit"
+
+    def __init__(
+        self, source: str | Path, agent: str | None = None, key_env: str | None = None
+    ) -> None:
+        self._credits = credits_of(source, agent, key_env)
+        self.turns: list[list[float]] = []
+        self.prompts: list[str] = []
+
+    def __call__(
+        self, prompts: list[Messages], completions: list[Messages], **_: Any
+    ) -> list[float]:
+        chats = [[*p, *c] for p, c in zip(prompts, completions, strict=True)]
+        own = [sum(m["role"] == "assistant" for m in completion) for completion in completions]
+        found = self._credits(chats)
+        self.turns = [row[len(row) - n :] for row, n in zip(found, own, strict=True)]
+        self.prompts = [repr(prompt) for prompt in prompts]
+        return [row[-1] for row in self.turns]
+
+
+def with_turn_credits(trainer: type, credits: TurnCredits) -> Any:
+    """A subclass of GRPOTrainer whose advantages are the turns' credits, less their prompt's mean.
+
+    What the reward functions return is logged, and trains nothing.
+    """
+
+    class TurnCreditTrainer(trainer):  # type: ignore[misc]
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            found = super()._generate_and_score_completions(inputs)
+            mask = found["completion_mask"]
+            if found.get("tool_mask") is not None:
+                mask = mask * found["tool_mask"]
+            found["advantages"] = over_turns(mask, centred(credits.turns, credits.prompts))
+            return found
+
+    return TurnCreditTrainer

@@ -1,0 +1,100 @@
+"""What an audit found, in plain words: what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FEW_GROUPS = 30
+
+
+def advice(report: dict[str, Any]) -> list[str]:
+    """A few sentences, the most important first."""
+    found = [*_data(report), *_signal(report), *_cells(report)]
+    if "credit" in report:
+        found += _credit(report["credit"])
+    return found or ["Nothing stands out: train on it, and compare with plain returns."]
+
+
+def _data(report: dict[str, Any]) -> list[str]:
+    there, said = report["contents"], []
+    for role, about in there["roles"].items():
+        reward = about["reward"]
+        if reward is not None and reward["deviation"] == 0:
+            said.append(f"Every episode of {role} ended alike: no credit can tell turns apart.")
+    if there["groups"] < FEW_GROUPS:
+        said.append(
+            f"Only {there['groups']} groups: intervals are wide, and held-out figures may change "
+            "with the folds. Add more tasks rather than more trials of the same."
+        )
+    return said
+
+
+def _signal(report: dict[str, Any]) -> list[str]:
+    rows = [row for row in report["signal"] if row["role"] == "all"]
+    known = [row for row in rows if row["over_turn_index"] is not None]
+    if not known:
+        return ["Returns do not vary: nothing can be estimated."]
+    best = max(known, key=lambda row: row["over_turn_index"]["value"])
+    over = best["over_turn_index"]
+    if over["low"] > 0:
+        return [
+            f"What is said tells more than the clock: {best['method']} explains "
+            f"{over['value']:.0%} of what the turn index leaves ({over['low']:.0%} to "
+            f"{over['high']:.0%}). Use `--method {best['method']}`."
+        ]
+    clock = next(row for row in rows if row["method"] == "turn_index")["over_constant"]
+    if clock is not None and clock["low"] > 0:
+        return [
+            "On unseen groups nothing beats the turn index: a credit by turn would be as good. Add "
+            "episodes, or several trials of each task, before you train on any credit."
+        ]
+    return [
+        "On unseen groups nothing beats the mean of the role: this log does not show which turns "
+        "matter. Add episodes, or vary the play, before you train on any credit."
+    ]
+
+
+def _cells(report: dict[str, Any]) -> list[str]:
+    share = report["cells"]["shared"]
+    if share >= 0.5:
+        return []
+    return [
+        f"Aggregation by whole histories changes {share:.0%} of your turns, the others are alone "
+        "in their cell: use `--method regression`, `kernel` or `shrinkage`, or cells of recent "
+        "history (`aria_recent`)."
+    ]
+
+
+def _credit(credit: dict[str, Any]) -> list[str]:
+    said, parts = [], credit["parts"]
+    if credit["variance"] <= 1e-12:
+        return ["The credit is the same for every turn: it teaches nothing."]
+    names = {
+        "clock": "the turn index: subtract a baseline that knows it, or the policy learns to end "
+        "early or late",
+        "length": "the number of turns, which is known only at the end",
+        "task": "which task it is: compare within groups (group-relative baselines)",
+        "role": "who speaks: centre by role",
+    }
+    for name, meaning in names.items():
+        if (parts[name] or 0) > 0.3:
+            said.append(f"{parts[name]:.0%} of the credit's variance is {meaning}.")
+    leak = credit["leakage"]
+    if (leak["differing"] or 0) > 0.05:
+        said.append(
+            f"{leak['differing']:.0%} of the turns that were said word for word in the same place "
+            "of several episodes have different credits: the credit looks at what came after. It "
+            "is noisier than it need be; aggregate it, or take an out-of-fold estimate."
+        )
+    elif leak["later"]["low"] > 0.1:
+        said.append(
+            f"Outcome and length add {leak['later']['value']:.0%} to what the past tells of the "
+            "credit: it may look at what came after the action."
+        )
+    signs = credit["sign_agreement"]
+    if signs["value"] is not None and signs["low"] <= 0.5:
+        said.append(
+            "Its sign agrees with a held-out estimate of the advantage no more often than chance: "
+            "do not train on it without a comparison with plain returns."
+        )
+    return said

@@ -1,0 +1,98 @@
+"""`aria audit`: what a log can teach, and what somebody's credit of it is made of."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.errors import AriaError
+from aria_dvc.outputs import Mine
+from aria_dvc.records.options import add_reading_options, check_files, reading_of
+
+USAGE = """\
+Tells what LOGS hold, how much of the returns of unseen groups any estimator predicts, and, with
+--credit, what a given credit of each turn consists of: clock, length, role, task, and what it knows
+of the future. A table in the terminal; --json and --html write the same.
+
+  aria audit games.json --html audit.html
+  aria audit rollouts.jsonl --credit turn_rewards --json audit.json
+"""
+
+
+def add_audit_parser(subparsers: Any) -> None:
+    """Add the subcommand `audit`; its parsed arguments carry the function to call as `run`."""
+    default = Aggregate()
+    parser = subparsers.add_parser(
+        "audit",
+        help="what a log can teach, and whether a given credit is any good",
+        description=USAGE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("logs", nargs="+", type=Path, help="dialogues with outcomes")
+    where = "key of messages, column of a table, or list in info with a credit of every turn"
+    add("--credit", metavar="COLUMN", help=where)
+    add("--json", type=Path, dest="out", metavar="FILE", help="also write all figures (JSON)")
+    add("--html", type=Path, metavar="FILE", help="also write a page")
+    add("--k", type=int, help="number of intentions; default by silhouette")
+    add("--gamma", type=float, default=default.gamma, help="discount per own turn (%(default)s)")
+    add("--folds", type=int, default=default.folds, help="folds by group of episodes (%(default)s)")
+    add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
+    add("--game", help="what the logs are of; default what they say")
+    add("--seed", type=int, default=0, help="deals the folds (%(default)s)")
+    add_reading_options(parser)
+    parser.set_defaults(run=run_audit)
+
+
+def run_audit(args: argparse.Namespace) -> None:
+    """Do what the command line says.
+
+    Raises:
+        AriaError: see `audit` and `check_outputs`.
+    """
+    _check(args)
+    from aria_dvc.aside import written_aside
+    from aria_dvc.audit.page import page, show
+    from aria_dvc.audit.report import audit
+    from aria_dvc.files import write_json
+    from aria_dvc.records.cli import read_all
+
+    credit = Aggregate("aria", args.gamma, args.folds)
+    settings = CreditSettings("auto" if args.k is None else args.k, args.seed, aggregate=credit)
+    with reading_of(args) as reading:
+        how = replace(reading, game=args.game, column=args.credit)
+        report = audit(read_all(args.logs, how), settings, args.credit, args.embed)
+    show(report)
+    if args.out:
+        write_json(args.out, report)
+    if args.html:
+        with written_aside(args.html) as aside:
+            aside.write_text(page(report), "utf-8")
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.on_error == "skip" and args.out is None and args.rejected is None:
+        raise AriaError("--on-error skip: name a file for what is skipped by --rejected")
+    outputs: dict[str, tuple[Path, Mine]] = {}
+    if args.out:
+        outputs["--json"] = (args.out, _is_report)
+    if args.html:
+        outputs["--html"] = (args.html, _is_page)
+    check_files(args, outputs, {"the log": args.logs})
+
+
+def _is_report(content: bytes) -> bool:
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(found, dict) and {"contents", "signal", "advice"} <= found.keys()
+
+
+def _is_page(content: bytes) -> bool:
+    return b"<title>Audit</title>" in content[:200]

@@ -1,0 +1,205 @@
+"""`aria export`: the credit of a log as the files that a trainer reads."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from aria_dvc.aside import written_aside
+from aria_dvc.credit.cli import add_credit_options, credit_table_of
+from aria_dvc.errors import AriaError
+from aria_dvc.outputs import is_parquet, is_same
+from aria_dvc.records.options import add_reading_options, check_files, reading_of
+from aria_dvc.records.reading import Reading, Rejected
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from aria_dvc.exports.chats import Record
+
+USAGE = """\
+Writes LOGS with the credit of every action, for a trainer: one file for each trained role, which
+is the assistant there, everybody else being the user. parquet and csv write the credit table.
+
+  aria export games.json --to swift --out swift/
+  aria export trajectories.json --agent assistant --to kto --out kto/
+  aria export games.json --credit credit.parquet --to dpo --out pairs/
+  aria export games.json --to tinker --model HuggingFaceTB/SmolLM2-135M-Instruct --out data/
+"""
+TABLES = ("parquet", "csv")
+TARGETS = ("swift", "kto", "dpo", "tinker", "art", "traces", *TABLES)
+HINTS = {
+    "swift": "train with `--is_binary_loss_scale false`, without which any weight counts as 1",
+    "tinker": "for the loss `cross_entropy`: each line is a Datum",
+    "art": "ART's own reader forgets which message is trained: it is the last one of every row",
+    "traces": "credits are in info.turn_rewards; token ids and their advantages are the trainer's",
+}
+
+
+def add_export_parser(subparsers: Any) -> None:
+    """Add the subcommand `export`; its parsed arguments carry the function to call as `run`."""
+    parser = subparsers.add_parser(
+        "export",
+        help="the credit of a log as files for a trainer",
+        description=USAGE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("logs", nargs="+", type=Path, help="dialogues with outcomes")
+    add("--to", required=True, choices=TARGETS, help="who shall read it")
+    add("--out", type=Path, required=True, help="folder to write; of parquet and csv the file")
+    add("--credit", type=Path, metavar="FILE", help="what `aria credit` wrote of this very log")
+    beta = "temperature of weights exp(A / beta), in standard deviations of the advantage"
+    add("--beta", type=float, default=1.0, help=f"{beta} (%(default)s)")
+    least = "kto, dpo: what differs by less has no sign, in the same unit"
+    add("--least", type=float, default=0.1, help=f"{least} (%(default)s)")
+    add("--model", help="tinker: the model to train, for its tokenizer")
+    signed = "tinker: weigh by the advantage itself, which may be negative"
+    add("--signed", action="store_true", help=signed)
+    add_credit_options(parser)
+    add_reading_options(parser)
+    parser.set_defaults(run=run_export)
+
+
+def run_export(args: argparse.Namespace) -> None:
+    """Do what the command line says.
+
+    Raises:
+        AriaError: see `credit_of`, `read_logs`, `chats_of` and the targets.
+    """
+    _check(args)
+    from aria_dvc.exports.turns import chats_of, check_texts, read_credit
+
+    with reading_of(args) as reading:
+        table = read_credit(args.credit) if args.credit else credit_table_of(args, reading)[0]
+    if args.to in TABLES:
+        _write_table(args, table)
+        return
+    again = replace(
+        reading, game=args.game, warn=False, progress=None, rejected=_unwritten(reading)
+    )
+    chats = chats_of(args.logs, again, table)
+    if args.credit:
+        check_texts(chats)
+    counts: Counter[str] = Counter()
+    with written_aside(args.out) as aside:
+        files = write_files(aside, args.to, records_of(args, chats, table, counts))
+    _tell(args, counts, files, len(table))
+
+
+def records_of(
+    args: argparse.Namespace, chats: Any, table: pd.DataFrame, counts: Counter[str]
+) -> Iterator[Record] | Iterator[tuple[str, pa.Table]]:
+    """(role, record) of the target."""
+    from aria_dvc.exports import chats as by_chat
+    from aria_dvc.exports.pairs import dpo
+    from aria_dvc.exports.scales import Scale, scale_of
+    from aria_dvc.exports.tables import art
+    from aria_dvc.exports.tokens import tinker
+
+    if args.to == "art":
+        return art(chats, counts)
+    if args.to == "traces":
+        return by_chat.traces(chats, Scale({}), counts)
+    scale = scale_of(table, args.beta, args.least)
+    if args.to == "tinker":
+        return tinker(chats, scale, counts, args.model, args.signed)
+    lines = {"swift": by_chat.swift, "kto": by_chat.kto, "dpo": dpo}
+    return lines[args.to](chats, scale, counts)
+
+
+def write_files(folder: Path, target: str, records: Iterator[Any]) -> dict[str, str]:
+    """Write each role's records into a file of its own: role -> the file's name.
+
+    What goes wrong on the way leaves no file (see `written_aside`).
+    """
+    folder.mkdir(parents=True)
+    with ExitStack() as open_files:
+        writers: dict[str, Any] = {}
+        names: dict[str, str] = {}
+        for role, record in records:
+            if role not in writers:
+                names[role] = file_name(role, target, set(names.values()))
+                opened = _open(folder / names[role], record)
+                writers[role] = open_files.enter_context(opened)
+            _write(writers[role], record)
+    return names
+
+
+def file_name(role: str, target: str, taken: set[str]) -> str:
+    """A name that every system takes: letters, digits and dashes of the role's."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", role).strip("-")[:60] or "role"
+    suffix = "parquet" if target == "art" else "jsonl"
+    name, number = f"{plain}.{suffix}", 2
+    while name.lower() in {other.lower() for other in taken}:
+        name, number = f"{plain}-{number}.{suffix}", number + 1
+    return name
+
+
+def _open(path: Path, first: Any) -> Any:
+    if isinstance(first, dict):
+        return path.open("wb")
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(path, first.schema, compression="zstd")
+
+
+def _write(writer: Any, record: Any) -> None:
+    if isinstance(record, dict):
+        writer.write(orjson.dumps(record) + b"\n")
+    else:
+        writer.write_table(record)
+
+
+def _unwritten(reading: Reading) -> Rejected | None:
+    """What skips again, at the second reading, the entries that were told at the first."""
+    return None if reading.rejected is None else Rejected(reading.rejected.path)
+
+
+def _write_table(args: argparse.Namespace, table: pd.DataFrame) -> None:
+    from aria_dvc.files import write_csv, write_parquet
+
+    if args.to == "parquet":
+        write_parquet(args.out, table)
+    else:
+        write_csv(args.out, table)
+    print(f"{len(table)} turns: {args.out}")
+
+
+def _check(args: argparse.Namespace) -> None:
+    if any(str(path) == "-" for path in args.logs):
+        raise AriaError("a log is read twice: write standard input into a file first")
+    inputs = {"the log": args.logs, "--credit": [args.credit] if args.credit else []}
+    if args.to in TABLES:
+        mine = is_parquet if args.to == "parquet" else _is_table
+        check_files(args, {"--out": (args.out, mine)}, inputs)
+        return
+    check_files(args, {}, inputs)
+    if args.out.exists() and not args.out.is_dir():
+        raise AriaError(f"--out: {args.out} is a file: name a folder to write into")
+    for path in args.logs:
+        if is_same(args.out, path) or args.out.resolve() in path.resolve().parents:
+            raise AriaError(f"--out: {args.out} holds the log {path}: name another folder")
+
+
+def _is_table(content: bytes) -> bool:
+    """Whether it begins as a credit table in CSV does."""
+    return content.startswith(b"episode_id,group_id,position,role")
+
+
+def _tell(args: argparse.Namespace, counts: Counter[str], files: dict[str, str], rows: int) -> None:
+    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    print(f"{rows} actions: {said}")
+    for role, name in files.items():
+        print(f"{role}: {args.out / name}")
+    if hint := HINTS.get(args.to):
+        print(hint)

@@ -1,0 +1,56 @@
+"""Advantages in units of their own spread, by role, and what trainers take in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aria_dvc.errors import AriaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LARGEST = 20.0
+
+
+@dataclass(frozen=True)
+class Scale:
+    """spread: standard deviation of a role's advantages, by role.
+
+    beta: the temperature of positive weights, and least: what is too small to have a sign, both
+    in these units. A weight lies between 1 / LARGEST and LARGEST.
+    """
+
+    spread: dict[str, float]
+    beta: float = 1.0
+    least: float = 0.1
+
+    def weight(self, role: str, advantage: float) -> float:
+        """exp(A / beta), positive: trainers mask a weight of 0 or less, they do not push down."""
+        power = advantage / (self.beta * self.spread[role])
+        return float(np.clip(np.exp(min(power, 50.0)), 1 / LARGEST, LARGEST))
+
+    def is_small(self, role: str, difference: float) -> bool:
+        return abs(difference) < self.least * self.spread[role]
+
+
+def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scale:
+    """The scale of a credit table.
+
+    Raises:
+        AriaError: numbers out of range, or a role whose advantages are all equal.
+    """
+    if not beta > 0 or not least >= 0:
+        raise AriaError("--beta must be above 0 and --least not below it")
+    spread = {}
+    for role, own in table.groupby("role")["advantage"]:
+        deviation = float(own.std(ddof=0))
+        if not deviation > 1e-12:
+            raise AriaError(
+                f"all advantages of {role} are equal: nothing to learn from; take another "
+                "--method, or more episodes of different outcome"
+            )
+        spread[str(role)] = deviation
+    return Scale(spread, beta, least)

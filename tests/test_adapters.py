@@ -1,0 +1,154 @@
+"""The adapters: credits at run time, from a folder and from a server, at the right tokens."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from tests.test_exports import log_file
+from tests.test_serve import chat, fit, serving
+from tiny_models import tiny_model, tiny_tokenizer
+
+from aria_dvc.adapters.credits import at_turn_ends, centred, credits_of, over_turns
+from aria_dvc.adapters.prime_rl import credit_traces
+from aria_dvc.adapters.trl import TurnCredits, with_turn_credits
+from aria_dvc.adapters.verl import estimate, register, turn_scores
+from aria_dvc.credit.fitted import load_fit
+from aria_dvc.errors import AriaError
+from aria_dvc.learning.serve import credit_app
+
+MASK = torch.tensor([[1, 1, 0, 0, 1, 0], [0, 1, 1, 1, 0, 0]])
+VALUES = [[0.5, -1.0], [2.0]]
+
+
+def test_a_turn_is_a_run_of_sampled_tokens():
+    assert over_turns(MASK, VALUES).tolist() == [
+        [0.5, 0.5, 0.0, 0.0, -1.0, 0.0],
+        [0.0, 2.0, 2.0, 2.0, 0.0, 0.0],
+    ]
+    assert at_turn_ends(MASK, VALUES).tolist() == [
+        [0.0, 0.5, 0.0, 0.0, -1.0, 0.0],
+        [0.0, 0.0, 0.0, 2.0, 0.0, 0.0],
+    ]
+    with pytest.raises(AriaError, match="response 1 has 1 turns but 2 credits"):
+        over_turns(MASK, [[0.5, -1.0], [2.0, 1.0]])
+
+
+def test_the_baseline_is_one_number_a_group():
+    found = centred([[1.0, 2.0], [3.0], [10.0]], ["a", "a", "b"])
+    assert found == [[-1.0, 0.0], [1.0], [0.0]]
+
+
+def test_a_folder_and_a_server_give_the_same_credits(tmp_path):
+    folder = fit(log_file(tmp_path))
+    chats = [chat("hello", "60?", "I take it"), chat("hello")]
+    own = credits_of(folder, "alice")(chats)
+    assert [len(row) for row in own] == [2, 1]
+    with serving(credit_app(load_fit(folder))) as served:
+        assert credits_of(served.url, "alice")(chats) == own
+        with pytest.raises(AriaError, match=r"HTTP 422.*agent is missing"):
+            credits_of(served.url)(chats)
+    with pytest.raises(AriaError, match="no answer"):
+        credits_of(served.url, "alice")(chats)
+    with pytest.raises(AriaError, match="the fitted roles are alice, bob"):
+        credits_of(folder)
+
+
+def test_verl_s_estimator_spreads_what_stands_at_the_ends(tmp_path):
+    rewards = at_turn_ends(MASK, VALUES)
+    advantages, returns = estimate(rewards, MASK, np.array(["p", "p"], dtype=object))
+    np.testing.assert_allclose(returns, over_turns(MASK, VALUES))
+    np.testing.assert_allclose(advantages, over_turns(MASK, [[0.0, -1.5], [1.5]]))
+    score = turn_scores(fit(log_file(tmp_path)), agent="alice")
+    chats = [chat("hello", "60?", "I take it"), chat("hello")]
+    found = score(chats, MASK)
+    own = credits_of(tmp_path / "fitted", "alice")(chats)
+    np.testing.assert_allclose(found, at_turn_ends(MASK, own), rtol=1e-6)
+
+
+def test_verl_calls_the_estimator():
+    pytest.importorskip("verl.trainer.ppo.core_algos")
+    from verl.trainer.ppo.core_algos import get_adv_estimator_fn
+
+    register()
+    register()
+    rewards, uid = at_turn_ends(MASK, VALUES), np.array(["p", "p"], dtype=object)
+    options = {"token_level_rewards": rewards, "response_mask": MASK, "config": None, "index": uid}
+    advantages, returns = get_adv_estimator_fn("aria")(**options)
+    assert advantages.shape == returns.shape == MASK.shape
+    assert (advantages[MASK == 0] == 0).all()
+
+
+def test_trl_s_grpo_takes_a_credit_a_turn(tmp_path):
+    trl = pytest.importorskip("trl")
+    datasets = pytest.importorskip("datasets")
+    credits = TurnCredits(fit(log_file(tmp_path)), agent="bob")
+    prompts = [[{"role": "user", "content": "hello"}], [{"role": "user", "content": "no"}]]
+    data = datasets.Dataset.from_dict({"prompt": prompts * 2})
+    config = trl.GRPOConfig(
+        output_dir=str(tmp_path / "out"),
+        max_steps=1,
+        per_device_train_batch_size=4,
+        num_generations=2,
+        max_completion_length=8,
+        learning_rate=1e-2,
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+    )
+    seen = []
+
+    class Watched(with_turn_credits(trl.GRPOTrainer, credits)):
+        def _compute_loss(self, model, inputs):
+            seen.append(inputs["advantages"])
+            return super()._compute_loss(model, inputs)
+
+    credits._credits = lambda chats: [[0.25 * i - 0.3] for i, _ in enumerate(chats)]
+    model = tiny_model()
+    before = [p.detach().clone() for p in model.parameters()]
+    trainer = Watched(
+        model=model,
+        reward_funcs=[credits],
+        args=config,
+        train_dataset=data,
+        processing_class=tiny_tokenizer(),
+    )
+    assert math.isfinite(trainer.train().training_loss)
+    assert seen[0].dim() == 2
+    assert seen[0].shape[0] == 4
+    assert set(seen[0].abs().max(dim=1).values.round(decimals=4).tolist()) == {0.125}
+    assert any(
+        not torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True)
+    )
+
+
+def node(role: str, text: str, parent: int | None, tokens: int = 0) -> SimpleNamespace:
+    message = SimpleNamespace(role=role, content=text)
+    message.model_dump = lambda **_: {"role": role, "content": text}
+    mask = [False, *([True] * tokens)]
+    return SimpleNamespace(
+        message=message, parent=parent, sampled=tokens > 0, mask=mask, advantages=None
+    )
+
+
+def test_traces_get_an_advantage_for_every_sampled_token():
+    traces = [
+        SimpleNamespace(
+            nodes=[
+                node("user", "hello", None),
+                node("assistant", "a", 0, 2),
+                node("user", "b", 1),
+                node("assistant", "c", 2, 3),
+            ],
+            info={},
+        ),
+        SimpleNamespace(nodes=[node("user", "hello", None), node("assistant", "d", 0, 1)], info={}),
+    ]
+    credit_traces(traces, lambda chats: [[1.0, 3.0], [2.0]])
+    assert [n.advantages for n in traces[0].nodes] == [None, [-1.0, -1.0], None, [1.0, 1.0, 1.0]]
+    assert traces[1].nodes[1].advantages == [0.0]
+    assert traces[0].info["turn_rewards"] == [1.0, 3.0]

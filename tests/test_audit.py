@@ -1,0 +1,202 @@
+"""`aria audit` on logs whose credit is made of what the audit must then find."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aria_dvc.__main__ import main
+from aria_dvc.audit.judged import leakage, parts
+from aria_dvc.audit.signal import skill
+
+TOPICS = ["weather", "price", "colour"]
+
+
+def write(
+    folder: Path, credit: str | None = None, episodes: int = 90, groups: int = 30, seed: int = 0
+) -> Path:
+    """Asking for the price wins by chance of 0.9 a question; `credit` is made as its name says."""
+    rng, lines = np.random.default_rng(seed), []
+    for number in range(episodes):
+        asked = rng.integers(0, 3, rng.integers(2, 6))
+        final = float(rng.random() < 0.15 + 0.7 * (asked == 1).any())
+        messages: list[dict[str, Any]] = []
+        for turn, topic in enumerate(asked):
+            vector = (np.eye(4)[topic] + rng.normal(0, 0.01, 4)).tolist()
+            told = {
+                "turn": float(turn),
+                "length": float(len(asked)),
+                "outcome": final,
+                "action": float(topic == 1),
+                "task": float((number % groups) ** 2),
+                "constant": 1.0,
+            }
+            said = {"role": "buyer", "content": f"what about the {TOPICS[topic]}?"}
+            more = {"step": told[credit]} if credit else {}
+            messages.append({**said, **more, "embedding": vector})
+            answer = {"role": "shop", "content": "yes, good"}
+            messages.append({**answer, "embedding": np.eye(4)[3].tolist()})
+        line = {"episode_id": f"e{number}", "messages": messages, "rewards": {"buyer": final}}
+        lines.append(json.dumps({**line, "group_id": f"g{number % groups}"}))
+    path = folder / "log.jsonl"
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def audited(log: Path, *options: str) -> dict[str, Any]:
+    out = log.with_name("audit.json")
+    assert main(["audit", str(log), "--k", "4", "--json", str(out), *options]) == 0
+    return json.loads(out.read_text())
+
+
+def test_what_is_there_and_what_can_be_learnt(tmp_path, capsys):
+    report = audited(write(tmp_path, episodes=300, groups=100), "--html", str(tmp_path / "a.html"))
+    there = report["contents"]
+    assert (there["episodes"], there["groups"]) == (300, 100)
+    assert set(there["roles"]["buyer"]["reward"]["values"]) == {"0.0", "1.0"}
+    assert there["roles"]["shop"]["reward"] is None
+    best = {row["method"]: row for row in report["signal"] if row["role"] == "all"}
+    assert all(best[name]["over_turn_index"]["low"] > 0 for name in ("shrinkage", "regression"))
+    assert best["regression"]["over_constant"]["high"] < 1
+    assert any("more than the clock" in said for said in report["advice"])
+    shown = capsys.readouterr().out
+    assert "Signal on held-out groups" in shown
+    page = (tmp_path / "a.html").read_text()
+    assert len(page) < 300_000
+    assert "<script" not in page
+    assert "more than the clock" in page
+    assert "credit" not in report
+
+
+@pytest.mark.parametrize(
+    ("credit", "part", "words"),
+    [
+        ("turn", "clock", "the turn index"),
+        ("length", "length", "the number of turns, which is known only at the end"),
+        ("task", "task", "which task it is"),
+    ],
+)
+def test_what_a_credit_is_made_of(tmp_path, credit, part, words):
+    report = audited(write(tmp_path, credit), "--credit", "step")
+    found = report["credit"]["parts"]
+    assert found[part] > 0.95
+    assert any(words in said for said in report["advice"])
+    others = {"clock", "task"} - {part} if credit != "length" else {"task"}
+    assert all(found[other] < 0.3 for other in others)
+
+
+def test_a_credit_that_is_the_outcome_leaks_and_one_of_the_action_does_not(tmp_path):
+    leak = audited(write(tmp_path, "outcome"), "--credit", "step")["credit"]["leakage"]
+    assert leak["twins"] > 30
+    assert leak["differing"] > 0.5
+    assert leak["later"]["low"] > 0.3
+    report = audited(write(tmp_path, "action"), "--credit", "step")
+    fair = report["credit"]["leakage"]
+    assert fair["differing"] == 0.0
+    assert fair["later"]["value"] < 0.15
+    signs = report["credit"]["sign_agreement"]
+    assert signs["low"] > 0.5
+    assert not any("came after" in said for said in report["advice"])
+
+
+def test_a_constant_teaches_nothing(tmp_path):
+    report = audited(write(tmp_path, "constant"), "--credit", "step")
+    assert "teaches nothing" in " ".join(report["advice"])
+    assert report["credit"]["sum_to_outcome"]["correlation"] is not None
+
+
+def test_a_credit_is_found_where_it_stands(tmp_path):
+    log = write(tmp_path, "action", episodes=20, groups=10)
+    expected = audited(log, "--credit", "step")["credit"]
+    entries = [json.loads(line) for line in log.open()]
+    rows = [
+        {
+            "episode_id": entry["episode_id"],
+            "group_id": entry["group_id"],
+            "role": message["role"],
+            "text": message["content"],
+            "reward": entry["rewards"].get(message["role"]),
+            "step": message.get("step"),
+            "embedding": message["embedding"],
+        }
+        for entry in entries
+        for message in entry["messages"]
+    ]
+    table = tmp_path / "table.parquet"
+    pd.DataFrame(rows).to_parquet(table)
+    for entry in entries:
+        steps = [m.pop("step") for m in entry["messages"] if "step" in m]
+        entry["info"] = {"step": steps}
+    listed = tmp_path / "listed.jsonl"
+    listed.write_text("\n".join(json.dumps(entry) for entry in entries))
+    for other in (table, listed):
+        assert audited(other, "--credit", "step")["credit"] == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"step": "high"}, "step of message 2 is 'high'"),
+        ({"step": True}, "step of message 2 is True: give a number"),
+        ({}, "have no step: give every turn a number"),
+    ],
+)
+def test_a_credit_that_is_no_number_is_named(tmp_path, capsys, change, message):
+    log = write(tmp_path, "action", episodes=4)
+    entries = [json.loads(line) for line in log.open()]
+    del entries[0]["messages"][2]["step"]
+    entries[0]["messages"][2].update(change)
+    log.write_text("\n".join(json.dumps(entry) for entry in entries))
+    assert main(["audit", str(log), "--credit", "step"]) == 1
+    assert message in capsys.readouterr().err
+    assert main(["audit", str(log), "--credit", "nothing"]) == 1
+    assert "no turn has a number nothing" in capsys.readouterr().err
+
+
+def test_what_a_log_says_is_no_markup(tmp_path):
+    log = write(tmp_path, episodes=6)
+    text = log.read_text().replace('"shop"', '"<b>sh\\u001bop"')
+    log.write_text(text)
+    report = audited(log, "--html", str(tmp_path / "a.html"))
+    assert report["contents"]["episodes"] == 6
+    page = (tmp_path / "a.html").read_text()
+    assert "<b>" not in page
+    assert "\x1b" not in page
+
+
+def test_intervals_are_wider_where_groups_are_alike_within(tmp_path):
+    rng = np.random.default_rng(0)
+    base = np.ones(400)
+    group = np.repeat(np.arange(20), 20)
+    errors = rng.normal(1, 0.5, 20)[group]  # one number for all of a group
+    wide, narrow = skill(errors, base, group), skill(errors, base, np.arange(400))
+    assert wide["value"] == pytest.approx(narrow["value"])
+    assert wide["high"] - wide["low"] > 2 * (narrow["high"] - narrow["low"])
+    assert skill(errors, np.zeros(400), group) is None
+
+
+def test_noise_explains_nothing_and_leaks_nothing():
+    rng = np.random.default_rng(1)
+    n = 600
+    frame = pd.DataFrame(
+        {
+            "episode": np.arange(n) // 3,
+            "group": np.arange(n) // 6,
+            "role": "a",
+            "turn": np.arange(n) % 3 + 1,
+            "turns": 3,
+            "cell": np.arange(n),
+            "final": np.repeat(rng.random(n // 3), 3),
+            "credit": rng.normal(size=n),
+        }
+    )
+    found = parts(frame)
+    assert all(value < 0.1 for value in found.values())
+    leak = leakage(frame, rng.normal(size=n))
+    assert leak["differing"] is None
+    assert leak["later"]["value"] < 0.02

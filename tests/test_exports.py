@@ -1,0 +1,241 @@
+"""`aria export`: every target's file, by what its trainer documents of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from learning_tiny import save_tiny_base
+
+from aria_dvc.__main__ import main
+from aria_dvc.credit.table import COLUMNS
+from aria_dvc.exports.cli import file_name
+from aria_dvc.records.readers import read_log
+
+ANSWERS = ("I take it", "no deal", "half each")
+WORTH = {"I take it": 1.0, "no deal": 0.0, "half each": 0.5}
+
+
+def log_file(folder: Path, episodes: int = 24, seed: int = 0, roles: int = 2) -> Path:
+    """Two parties: the first opens alike in every episode, answers decide its reward."""
+    rng, lines = np.random.default_rng(seed), []
+    for number in range(episodes):
+        first, second = rng.choice(ANSWERS, 2)
+        lower = rng.choice(("50?", "45?")) if roles == 2 else "50?"
+        said = [("alice", "hello"), ("bob", "60?"), ("alice", first), ("bob", lower)]
+        said.append(("alice", second))
+        rewards = {"alice": WORTH[first] / 2 + WORTH[second] / 2}
+        if roles == 2:
+            rewards["bob"] = float(rng.random())
+        messages = [{"role": "system", "content": "Sell the lamp."}]
+        messages += [{"role": role, "content": text} for role, text in said]
+        line = {"episode_id": f"e{number}", "messages": messages, "rewards": rewards}
+        lines.append({**line, "group_id": f"g{number % 6}"})
+    path = folder / "log.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines) + "\n", "utf-8")
+    return path
+
+
+def export(log: Path, target: str, *options: object) -> Path:
+    out = log.parent / target
+    more = [str(option) for option in options]
+    given = ["--to", target, "--method", "prefix", "--out", str(out)]
+    assert main(["export", str(log), *given, *more]) == 0
+    return out
+
+
+def lines_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.open()]
+
+
+def credit_of(log: Path) -> pd.DataFrame:
+    out = log.parent / "credit.parquet"
+    assert main(["credit", str(log), "--method", "prefix", "--out", str(out)]) == 0
+    return pd.read_parquet(out)
+
+
+def test_swift_has_a_positive_weight_a_turn_and_a_file_a_role(tmp_path, capsys):
+    log = log_file(tmp_path)
+    out, table = export(log, "swift"), credit_of(log)
+    assert sorted(path.name for path in out.iterdir()) == ["alice.jsonl", "bob.jsonl"]
+    assert "--is_binary_loss_scale false" in capsys.readouterr().out
+    for role in ("alice", "bob"):
+        chats, own = lines_of(out / f"{role}.jsonl"), table[table["role"] == role]
+        weights = [m["loss_scale"] for c in chats for m in c["messages"] if "loss_scale" in m]
+        assert min(weights) > 0
+        expected = np.exp(own["advantage"] / own["advantage"].std(ddof=0)).clip(1 / 20, 20)
+        np.testing.assert_allclose(weights, expected)
+    for chat in lines_of(out / "bob.jsonl"):
+        said = [message["role"] for message in chat["messages"]]
+        assert said == ["system", "user", "assistant", "user", "assistant", "user"]
+        assert chat["messages"][2]["content"] == "60?"
+        assert all(("loss_scale" in m) == (m["role"] == "assistant") for m in chat["messages"])
+
+
+def test_kto_labels_by_the_advantage_and_drops_small_ones(tmp_path, capsys):
+    log = log_file(tmp_path, roles=1)
+    out, table = export(log, "kto", "--least", 0.5), credit_of(log)
+    rows = lines_of(out / "alice.jsonl")
+    kept = table[table["advantage"].abs() >= 0.5 * table["advantage"].std(ddof=0)]
+    assert [row["label"] for row in rows] == (kept["advantage"] > 0).tolist()
+    assert f"{len(table) - len(kept)} too small" in capsys.readouterr().out
+    assert 0 < len(kept) < len(table)
+    for row in rows:
+        assert [m["role"] for m in row["completion"]] == ["assistant"]
+        assert row["prompt"][-1]["role"] == "user"
+
+
+def test_dpo_pairs_only_turns_of_the_same_prompt(tmp_path, capsys):
+    log = log_file(tmp_path, roles=1)
+    rows = lines_of(export(log, "dpo") / "alice.jsonl")
+    # The second turn's prompt is the same in all episodes, the third's in those of one answer.
+    assert len(rows) == 1 + len(ANSWERS)
+    assert f"{len(rows)} pairs" in capsys.readouterr().out
+    first = [row for row in rows if len(row["prompt"]) == 4]
+    assert [row["chosen"][0]["content"] for row in first] == ["I take it"]
+    assert [row["rejected"][0]["content"] for row in first] == ["no deal"]
+    said = [json.loads(line)["messages"] for line in log.open()]
+    chats = {json.dumps([m["content"] for m in c[:4]]) for c in said}
+    assert len(chats) == len(ANSWERS)
+
+
+def test_no_pair_is_made_up(tmp_path, capsys):
+    log = log_file(tmp_path, roles=1)
+    found = [json.loads(line) for line in log.open()]
+    for number, entry in enumerate(found):
+        entry["messages"][1]["content"] = f"hello {number}"
+        entry["messages"][0]["content"] = f"Sell lamp {number}."
+    log.write_text("\n".join(json.dumps(entry) for entry in found), "utf-8")
+    out = tmp_path / "dpo"
+    options = ["--method", "group", "--to", "dpo", "--out", str(out)]
+    assert main(["export", str(log), *options]) == 1
+    error = capsys.readouterr().err
+    assert "no two turns answer the same prompt in different ways" in error
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_tinker_weighs_the_tokens_of_actions_alone(tmp_path, signed):
+    base = save_tiny_base(tmp_path / "model")
+    log = log_file(tmp_path, roles=1)
+    options = ["--model", base.folder, *(["--signed"] if signed else [])]
+    rows, table = lines_of(export(log, "tinker", *options) / "alice.jsonl"), credit_of(log)
+    spread = table["advantage"].std(ddof=0)
+    from aria_dvc.models.loading import load_tokenizer
+
+    tokenizer = load_tokenizer(base)
+    for row, (_, own) in zip(rows, table.groupby("episode_id", sort=False), strict=True):
+        (chunk,) = row["model_input"]["chunks"]
+        target, weights = (row["loss_fn_inputs"][n]["data"] for n in ("target_tokens", "weights"))
+        assert chunk["tokens"][1:] == target[:-1]
+        assert len(chunk["tokens"]) == len(target) == len(weights)
+        said = tokenizer.decode([t for t, w in zip(target, weights, strict=True) if w])
+        power = own["advantage"].to_numpy() / spread
+        assert power[0] == 0  # every episode opens so: signed, the opening weighs nothing
+        assert said.count("<|im_end|>") == (2 if signed else 3)
+        assert said.startswith("hello<|im_end|>") is not signed
+        expected = power[1:] if signed else np.exp(power).clip(1 / 20, 20)
+        kept = np.array([w for w in weights if w])
+        changes = kept[np.r_[True, np.diff(kept) != 0]]
+        np.testing.assert_allclose(changes, expected[np.r_[True, np.diff(expected) != 0]])
+        assert all(
+            not w for t, w in zip(target, weights, strict=True) if tokenizer.decode([t]) == "6"
+        )
+
+
+def test_tinker_needs_a_tokenizer(tmp_path, capsys):
+    log = log_file(tmp_path)
+    options = ["--method", "prefix", "--to", "tinker", "--out", str(tmp_path / "t")]
+    assert main(["export", str(log), *options]) == 1
+    assert "name the model to train by --model" in capsys.readouterr().err
+
+
+def test_art_has_a_row_a_turn_that_our_own_reader_takes(tmp_path):
+    log = log_file(tmp_path, roles=1)
+    out, table = export(log, "art") / "alice.parquet", credit_of(log)
+    rows = pq.read_table(out).to_pylist()
+    np.testing.assert_allclose([row["reward"] for row in rows], table["advantage"])
+    for row in rows:
+        marked = [message["trainable"] for message in row["messages"]]
+        assert marked == [False] * (len(marked) - 1) + [True]
+    groups = pd.DataFrame({"index": [row["group_index"] for row in rows]})
+    assert (groups.groupby(table["group_id"].to_numpy())["index"].nunique() == 1).all()
+    found = read_log(out)
+    assert len(found) == len(table)
+    assert [e.rewards["assistant"] for e in found] == pytest.approx(table["advantage"].tolist())
+
+
+def test_traces_come_back_with_their_outcome_and_carry_their_credit(tmp_path):
+    log = log_file(tmp_path)
+    out, table = export(log, "traces"), credit_of(log)
+    for role in ("alice", "bob"):
+        path = out / f"{role}.jsonl"
+        own = table[table["role"] == role]
+        info = [line["traces"][0]["info"] for line in lines_of(path)]
+        assert [x for i in info for x in i["turn_rewards"]] == own["credit"].tolist()
+        assert [x for i in info for x in i["turn_advantages"]] == own["advantage"].tolist()
+        last = own.groupby("episode_id", sort=False)["return"].last().tolist()
+        assert [e.rewards["assistant"] for e in read_log(path)] == pytest.approx(last)
+        assert [e.group_id for e in read_log(path)][:3] == ["g0", "g1", "g2"]
+
+
+@pytest.mark.parametrize("target", ["parquet", "csv"])
+def test_tables_are_the_credit_table(tmp_path, target):
+    log = log_file(tmp_path)
+    out, table = export(log, target), credit_of(log)
+    found = (pd.read_parquet if target == "parquet" else pd.read_csv)(out)
+    assert list(found.columns) == list(COLUMNS)
+    pd.testing.assert_frame_equal(found, table, check_dtype=False, rtol=1e-4)
+
+
+def test_a_credit_table_may_be_given_and_must_be_of_this_log(tmp_path, capsys):
+    log = log_file(tmp_path, roles=1)
+    credit_of(log)
+    table = tmp_path / "credit.parquet"
+    fresh = export(log, "swift").joinpath("alice.jsonl").read_bytes()
+    given = export(log, "swift", "--credit", table).joinpath("alice.jsonl").read_bytes()
+    assert fresh == given
+    other = log.read_text().replace("half each", "half")
+    log.write_text(other, "utf-8")
+    options = ["--credit", str(table), "--to", "swift", "--out", str(tmp_path / "swift")]
+    assert main(["export", str(log), *options]) == 1
+    assert "says something else there" in capsys.readouterr().err
+    log.write_text(other.replace('"e3"', '"new"'), "utf-8")
+    assert main(["export", str(log), *options]) == 1
+    assert "--credit: " in capsys.readouterr().err
+
+
+def test_nobody_loses_a_file(tmp_path, capsys):
+    log = log_file(tmp_path)
+    for out, problem in ((log, "is a file"), (tmp_path, "holds the log")):
+        options = ["--to", "swift", "--method", "prefix", "--out", str(out)]
+        assert main(["export", str(log), *options]) == 1
+        assert problem in capsys.readouterr().err
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("x")
+    options = ["--to", "swift", "--method", "prefix", "--out", str(mine)]
+    assert main(["export", str(log), *options]) == 1
+    assert (mine / "thesis.txt").read_text() == "x"
+    assert main(["export", "-", "--to", "kto", "--out", str(tmp_path / "k")]) == 1
+    assert "read twice" in capsys.readouterr().err
+
+
+def test_equal_advantages_are_no_training_data(tmp_path, capsys):
+    log = log_file(tmp_path, roles=1)
+    found = [{**json.loads(line), "rewards": {"alice": 1.0}} for line in log.open()]
+    log.write_text("\n".join(json.dumps(entry) for entry in found), "utf-8")
+    options = ["--gamma", "1", "--method", "prefix", "--to", "kto", "--out", str(tmp_path / "k")]
+    assert main(["export", str(log), *options]) == 1
+    assert "all advantages of alice are equal" in capsys.readouterr().err
+
+
+def test_every_role_has_a_file_of_its_own():
+    taken: set[str] = set()
+    for role in ("Agent 1", "Agent_1", "Agent/1", "../x", "客服"):
+        taken.add(file_name(role, "kto", taken))
+    assert taken == {"Agent-1.jsonl", "Agent_1.jsonl", "Agent-1-2.jsonl", "x.jsonl", "role.jsonl"}
