@@ -16,14 +16,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import vl_convert
+import yaml
 from dag import Workspace, guessing_log, stages_in
+from dvc.schema import COMPILED_LOCKFILE_SCHEMA
 from learning_tiny import save_tiny_base
+from voluptuous import MultipleInvalid
 
 LOGS = ("twenty_questions", "guess_my_city")
 PER_LOG = ("collect", "prepare", "embed", "cluster", "select_k", "aggregate")
 CATEGORIES = ("single_agent",)
 VARIANTS = ("vanilla", "aria")
 UP_TO_AGGREGATE = ("raw", "turns", "episodes", "embeddings", "labels", "selected_k", "k_curve")
+REMEDY_FOR_A_TORN_LOCK = "git restore dvc.lock"
 UP_TO_AGGREGATE += ("rewards", "base_model", "credit_quality", "code")
 
 
@@ -310,9 +314,33 @@ def test_a_killed_run_leaves_nothing_half_written_and_the_next_one_finishes(work
     for _ in range(3):
         kill_after(workspace, rng.uniform(2, 25), "dvc", "repro")
         assert_whole(workspace.folder / "data")
+        if not is_whole_lock(workspace.folder / "dvc.lock"):
+            workspace.run(*REMEDY_FOR_A_TORN_LOCK.split())
     workspace.repro()
     assert stages_in(workspace.run("dvc", "repro")) == (set(), set())
     assert not list((workspace.folder / "data").rglob("*.aside")), "left-overs of the killed run"
+
+
+def is_whole_lock(path: Path) -> bool:
+    """DVC writes dvc.lock in place, so a kill in that instant leaves it cut off."""
+    try:
+        COMPILED_LOCKFILE_SCHEMA(yaml.safe_load(path.read_text()))
+    except (yaml.YAMLError, MultipleInvalid):
+        return False
+    return True
+
+
+def test_the_readmes_remedy_for_a_torn_lock_trains_and_plays_nothing_twice(workspace):
+    lock = workspace.folder / "dvc.lock"
+    whole = lock.read_text()
+    lock.write_text(whole[: whole.index("path:") + len("path:")])
+    assert not is_whole_lock(lock)
+    assert "dvc.lock" in workspace.run("dvc", "repro", check=False)
+    assert REMEDY_FOR_A_TORN_LOCK in (workspace.folder / "README.md").read_text()
+    workspace.run(*REMEDY_FOR_A_TORN_LOCK.split())
+    executed, _ = workspace.repro()
+    assert executed == {"report"}
+    assert lock.read_text() == whole
 
 
 def kill_after(workspace: Workspace, seconds: float, *command: str) -> None:
