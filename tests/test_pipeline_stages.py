@@ -39,7 +39,7 @@ def write_tables(info: dict, players: list[str] | None = None) -> None:
     rewards = actions[["episode_id", "position", "role", "turn"]].assign(
         label=0, cell=0, cell_size=len(actions), live=False, **{"return": actions["reward"]}
     )
-    rewards = rewards.assign(reward=actions["reward"])
+    rewards = rewards.assign(reward=actions["reward"], value=0.5)
     write_parquet(FILES.rewards, rewards)
 
 

@@ -16,6 +16,8 @@ PLAYABLE = {
 REWARD_RULES = ("win", "strict_win", "soft_win", "utility", "margin")
 # Games whose environment answers in yes, no or neither: only their questions are clustered.
 FIXED_ANSWERS = frozenset({"twenty_questions"})
+# Packaged tables of the targets of a game, by their package under `oracles`.
+KNOWLEDGE = {"guess_my_city": "city", "twenty_questions": "objects"}
 # Strategies of scripted players (players/scripted.py).
 STRATEGY_NAMES = (
     "conceding",

@@ -179,7 +179,7 @@ def _complete(
 ) -> None:
     """Fill what the entry or the caller knows: id, game, group, recorded information."""
     given = _name(entry, "episode_id") or episode.episode_id or f"{number:06d}"
-    episode.episode_id = reading.prefix + given
+    episode.episode_id = reading.prefix + _visible(given, "episode_id")
     own = entry.get("game")
     if not isinstance(own, str | None):
         raise BadEntry(f"game is {own!r}: give its name as text")
@@ -194,6 +194,8 @@ def _complete(
         episode.info["group_id"] = group
     if reading.group_by is not None:
         episode.info["group_id"] = _group(entry, reading.group_by)
+    if isinstance(named := episode.info.get("group_id"), str):
+        _visible(named, "group_id")
 
 
 def _group(entry: dict[str, Any], field: str) -> str:
@@ -225,9 +227,16 @@ def _name(entry: dict[str, Any], key: str) -> str | None:
     name = entry.get(key)
     if name is None:
         return None
-    if isinstance(name, bool) or not isinstance(name, str | Integral) or not is_visible(str(name)):
+    if isinstance(name, bool) or not isinstance(name, str | Integral):
         raise BadEntry(f"{key} is {described(name)}: give a text or a whole number")
-    return str(name)
+    return _visible(str(name), key)
+
+
+def _visible(name: str, key: str) -> str:
+    """A name as it is, if there is something to see in it."""
+    if not is_visible(name):
+        raise BadEntry(f"{key} is {described(name)}: give a text or a whole number")
+    return name
 
 
 def _check_texts(episode: Episode) -> None:

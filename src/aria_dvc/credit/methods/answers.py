@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
+from aria_dvc.records.names import KNOWLEDGE
 
 if TYPE_CHECKING:
     from aria_dvc.oracles.base import Knowledge
@@ -31,19 +33,12 @@ def knowledge_of(game: str) -> Knowledge:
     Raises:
         AriaError: it has none.
     """
-    if game == "guess_my_city":
-        from aria_dvc.oracles.city import oracle as cities
-
-        return cities
-    if game == "twenty_questions":
-        from aria_dvc.oracles.objects import oracle as things
-
-        return things
-    raise AriaError(
-        "credit method belief needs a game whose targets are known (guess_my_city or "
-        f"twenty_questions), not {game or 'one without a name'}: name the game (--game) or choose "
-        "another method"
-    )
+    if game not in KNOWLEDGE:
+        raise AriaError(
+            f"credit method belief needs a game whose targets are known ({' or '.join(KNOWLEDGE)}),"
+            f" not {game or 'one without a name'}: name the game (--game) or choose another method"
+        )
+    return cast("Knowledge", import_module(f"aria_dvc.oracles.{KNOWLEDGE[game]}.oracle"))
 
 
 def polarity(answer: str) -> int:

@@ -19,7 +19,7 @@ def _read_casino(entry: dict[str, Any]) -> Episode:
         if role is None:
             raise BadEntry(f"chat_logs[{index}] needs the id of one of the participants")
         said.append(Utterance(role, line.get("text") or ""))
-    moves = [place for place, line in enumerate(said) if line.text.strip() in BUTTONS]
+    moves = [place for place, line in enumerate(said) if str(line.text).strip() in BUTTONS]
     return Episode("", "", said, {}, {}, {"moves": moves})
 
 
