@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,7 @@ class OnlineGames:
         params = self.params
         if method in get_args(PlainReturn):
             log = Log.of(turns, None, params.aggregate.gamma)
-            plain = {"return": log.targets, "reward": log.targets, "value": np.nan}
+            plain = {"return": log.targets, "reward": log.targets, "value": math.nan}
             return log.action_frame().assign(**plain)
         log = labelled(Log.of(turns, self._vectors(turns), params.aggregate.gamma), params)
         # k is chosen as for every variant, and then the credit is the variant's own
