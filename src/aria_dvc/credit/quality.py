@@ -48,8 +48,8 @@ def credit_quality(
         known: the baselines of the same log, folds and seed, if they are known.
 
     Returns:
-        r2: of `method` and of each baseline, pooled over the held-out actions; null if all
-            returns are equal. r2_folds: mean and standard deviation over the folds.
+        r2: of `method`, of each baseline, and of `cell_means` of the log's intentions if it has
+            some, pooled over the held-out actions; null if all returns are equal. r2_folds: mean and standard deviation over the folds.
         calibration, calibration_error: see `calibration`.
         variance_before, variance_after, variance_ratio: of the returns and of the credit that
             the policy would be trained with.
@@ -59,8 +59,7 @@ def credit_quality(
     """
     method, known = make(), known or baselines(data, folds, seed)
     values = out_of_fold(method, data, folds, seed)
-    cells = out_of_fold(make_method("aria"), data, folds, seed, with_value=False).q
-    held = {**known.discounted, "cell_means": cells, "method": values.q}
+    held = {**known.discounted, **_cell_means(data, folds, seed), "method": values.q}
     used = _in_sample(method, data) if method.in_sample else values.q
     quality: dict[str, Any] = {
         "episodes": data.acting_episodes,
@@ -104,6 +103,13 @@ def _undiscounted(
         return None
     values: Values = out_of_fold(method, plain, folds, seed)
     return skill_scores(values, known.undiscounted, plain, seed)
+
+
+def _cell_means(data: Log, folds: int, seed: int) -> dict[str, np.ndarray]:
+    """The paper's credit, held out, where the log has intentions."""
+    if not data.labels.any():
+        return {}
+    return {"cell_means": out_of_fold(make_method("aria"), data, folds, seed, with_value=False).q}
 
 
 def _in_sample(method: CreditMethod, data: Log) -> np.ndarray:

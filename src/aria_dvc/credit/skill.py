@@ -68,15 +68,19 @@ def skill_scores(
     return {name: _scores(sums.sum(axis=0), samples, of, named) for name, of in asked.items()}
 
 
+def groups_of(data: Log) -> np.ndarray:
+    """(A,) number of each action's group; its episode's where no groups are known."""
+    episode = data.episode[data.actions]
+    return episode if data.group is None else data.group[episode]
+
+
 def _cluster_sums(named: Predictions, data: Log) -> np.ndarray:
     """(C, R, 3 + m) sums over the actions of each group and role: 1, y, y^2, squared errors.
 
     y is the return less its role's mean, which keeps the sum of squares exact.
     """
-    rows = data.actions
-    cluster = data.episode[rows] if data.group is None else data.group[data.episode[rows]]
-    cluster = np.unique(cluster, return_inverse=True)[1]
-    role = np.unique(data.role[rows], return_inverse=True)[1]
+    cluster = np.unique(groups_of(data), return_inverse=True)[1]
+    role = np.unique(data.role[data.actions], return_inverse=True)[1]
     means = np.bincount(role, data.targets) / np.bincount(role)
     y = data.targets - means[role]
     errors = [(data.targets - credit) ** 2 for credit in named.values()]

@@ -83,16 +83,14 @@ class ProgressCredit:
         return predicted(same_words_and_meaning, self.landmarks_, self.weights_, actions)
 
     def q(self, data: Log) -> np.ndarray:
-        return self._progress(data)[0]
+        running = units_of(data).running(self.contributions(data))
+        return mean_outcomes(self.means_, data) + running
 
     def v(self, data: Log) -> np.ndarray:
-        reached, step = self._progress(data)
-        return reached - step
-
-    def _progress(self, data: Log) -> tuple[np.ndarray, np.ndarray]:
-        """(A,) P_t and (A,) c_t."""
-        step = self.contributions(data)
-        return mean_outcomes(self.means_, data) + units_of(data).running(step), step
+        following, progress = units_of(data).following(), self.q(data)
+        value = mean_outcomes(self.means_, data)
+        value[following[following >= 0]] = progress[following >= 0]
+        return value
 
 
 def objective_rows(
