@@ -188,3 +188,10 @@ def test_noise_explains_nothing_and_leaks_nothing():
     leak = leakage(frame, rng.normal(size=n))
     assert leak["differing"] is None
     assert leak["later"]["value"] < 0.02
+
+
+def test_a_single_group_has_no_interval_and_is_told_so(tmp_path):
+    report = audited(write(tmp_path, episodes=12, groups=1), "--html", str(tmp_path / "a.html"))
+    over = next(row for row in report["signal"] if row["method"] == "shrinkage")
+    assert over["over_constant"]["low"] is None
+    assert any("Only 1 group" in said for said in report["advice"])

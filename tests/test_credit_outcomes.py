@@ -179,3 +179,12 @@ def test_belief_values_are_out_of_fold_and_finite():
     other = fit_values(BeliefCredit(), data.with_returns(changed))
     own = data.episode[data.actions] == 3
     np.testing.assert_array_equal(values.q[own], other.q[own])
+
+
+def test_progress_before_an_action_is_that_after_the_one_before():
+    """Bit by bit: nothing of the action is added and taken away again."""
+    data, other = summed(), summed(12, seed=1)
+    method = ProgressCredit().fit(data)
+    q, v = method.q(other).reshape(12, 4), method.v(other).reshape(12, 4)
+    np.testing.assert_array_equal(v[:, 1:], q[:, :-1])
+    np.testing.assert_array_equal(v[:, 0], np.full(12, method.means_["agent"]))
