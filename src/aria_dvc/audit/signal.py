@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import Values, out_of_fold
+from aria_dvc.credit.methods.base import Values, all_out_of_fold
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import CreditSettings
 from aria_dvc.credit.skill import ALL, skill_scores
@@ -16,17 +16,15 @@ BASELINES = ("constant", "turn_index")
 
 
 def held_out(
-    log: Log, methods: tuple[str, ...], settings: CreditSettings, valued: str | None = None
+    log: Log, methods: tuple[str, ...], settings: CreditSettings, valued: str = ""
 ) -> dict[str, Values]:
     """Method -> values by a fit on other groups, the two baselines among them.
 
     valued: the method of which v is wanted too; that of the others is NaN.
     """
     folds, seed = settings.aggregate.folds, settings.seed
-    return {
-        name: out_of_fold(make_method(name), log, folds, seed, with_value=name == valued)
-        for name in dict.fromkeys((*BASELINES, *methods))
-    }
+    made = {name: make_method(name) for name in (*BASELINES, *methods)}
+    return all_out_of_fold(made, log, folds, seed, valued=[valued])
 
 
 def signal(log: Log, found: dict[str, Values], seed: int = 0) -> list[dict[str, Any]]:
