@@ -298,10 +298,11 @@ def test_where_one_action_has_a_history_it_has_no_advantage(name):
     values = fit_values(make_method(name), data)
     said = data.labels if name == "aria" else data.text
     history, whole = (
-        [tuple(said[row - data.place[row] : row + more]) for row in data.actions]
-        for more in (0, 1)
+        [tuple(said[row - data.place[row] : row + more]) for row in data.actions] for more in (0, 1)
     )
-    alone = np.array([history.count(h) == whole.count(w) for h, w in zip(history, whole, strict=True)])
+    alone = np.array(
+        [history.count(h) == whole.count(w) for h, w in zip(history, whole, strict=True)]
+    )
     assert 0 < alone.sum() < len(alone)
     assert not values.advantage[alone].any()
 
@@ -313,6 +314,8 @@ def test_means_of_cells_do_not_depend_on_the_order_of_the_episodes():
     columns = {n: getattr(data, n)[rows] for n in ("text", "vectors", "labels", "returns", "role")}
     place = np.argsort(rows[data.is_action[rows]], kind="stable")
     other = replace(data, is_action=data.is_action[rows], **columns)
-    one, again = (fit_values(make_method("aria_recent", Aggregate(history=2)), log) for log in (data, other))
+    one, again = (
+        fit_values(make_method("aria_recent", Aggregate(history=2)), log) for log in (data, other)
+    )
     np.testing.assert_array_equal(one.q, again.q[place])
     np.testing.assert_array_equal(one.v, again.v[place])

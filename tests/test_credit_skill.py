@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.credit_dialogues import dialogues
 
-from aria_dvc.credit.methods.base import Values, all_out_of_fold, out_of_fold
 from aria_dvc.credit.methods import shared
+from aria_dvc.credit.methods.base import Values, all_out_of_fold, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.methods.regression import HISTORY_KERNELS, KERNELS
 from aria_dvc.credit.methods.ridge import LandmarkRidge

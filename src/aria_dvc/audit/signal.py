@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from aria_dvc.credit.methods.base import Values, all_out_of_fold
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import CreditSettings

@@ -49,7 +49,8 @@ def credit_quality(
 
     Returns:
         r2: of `method`, of each baseline, and of `cell_means` of the log's intentions if it has
-            some, pooled over the held-out actions; null if all returns are equal. r2_folds: mean and standard deviation over the folds.
+            some, pooled over the held-out actions; null if all returns are equal. r2_folds: mean
+            and standard deviation over the folds.
         calibration, calibration_error: see `calibration`.
         variance_before, variance_after, variance_ratio: of the returns and of the credit that
             the policy would be trained with.

@@ -37,8 +37,8 @@ PARTS = 4  # of the episodes, one of which tells when
 
 @dataclass(frozen=True)
 class Transitions:
-    """Of A actions: (A, s) state, (A, s + d) both state and action, (A,) next own action or -1, (A,)
-    reward, and the (A,) turn-index value. All float32 tensors but `following`, int64."""
+    """Of A actions: (A, s) state, (A, s + d) both state and action, (A,) next own action or -1,
+    (A,) reward, and the (A,) turn-index value. All float32 tensors but `following`, int64."""
 
     state: torch.Tensor
     both: torch.Tensor
