@@ -139,7 +139,7 @@ def test_a_critic_of_noise_stays_with_the_turn_index():
 
 def test_the_critic_is_the_same_again():
     data = summed(40, gamma=0.95)
-    values, again = (out_of_fold(CriticCredit(), data) for _ in range(2))
+    values, again = (out_of_fold(CriticCredit(), data, 2) for _ in range(2))
     np.testing.assert_array_equal(values.q, again.q)
     np.testing.assert_array_equal(values.v, again.v)
 

@@ -33,6 +33,7 @@ DECAY = 0.03
 STEPS_AT_LEAST = 400  # however short the log
 EVERY = 50  # steps, it is looked whether to stop
 PARTS = 4  # of the episodes, one of which tells when
+PATIENCE = 150  # steps without a better prediction, after which nobody looks further
 
 
 @dataclass(frozen=True)
@@ -131,14 +132,15 @@ class CriticCredit:
         state, both = known.state[held].numpy(), known.both[held].numpy()
         tried = [(float((left**2).sum()), 0, (0.0, 0.0))]
 
-        def look(done: int) -> None:
+        def look(done: int) -> bool:
             q, v = _least(self.critics_, both), _least(self.values_, state)
             shares = _believed(q, left), _believed(v, left)
             tried.append((float(((left - shares[0] * q) ** 2).sum()), done, shares))
+            return done - min(tried, key=_error)[1] >= PATIENCE
 
         most = max(self.epochs * -(-len(held) // BATCH), STEPS_AT_LEAST)
         self._train(known, data.gamma, np.flatnonzero(~held), most, look)
-        return min(tried, key=lambda one: one[0])[1:]
+        return min(tried, key=_error)[1:]
 
     def _train(
         self,
@@ -146,9 +148,9 @@ class CriticCredit:
         gamma: float,
         rows: np.ndarray,
         steps: int,
-        look: Callable[[int], None] | None = None,
+        look: Callable[[int], bool] | None = None,
     ) -> None:
-        """Learn from some actions, from new networks on; `look` is told the steps done."""
+        """Learn from some actions, from new networks on; `look` is told the steps done and says stop."""
         import torch
 
         with torch.random.fork_rng(devices=[]):
@@ -165,8 +167,8 @@ class CriticCredit:
                 loss.backward()
                 adam.step()
                 _follow(slow, (*self.critics_, *self.values_), self.tau)
-                if look is not None and done % EVERY == 0:
-                    look(done)
+                if look is not None and done % EVERY == 0 and look(done):
+                    return
 
     def _loss(
         self, data: Transitions, rows: torch.Tensor, slow: list[Any], gamma: float
@@ -185,6 +187,10 @@ class CriticCredit:
             loss = loss + ((critic(both)[:, 0] - (target - data.base[rows])) ** 2).mean()
             loss = loss + ((value(state)[:, 0] - worth) ** 2).mean()
         return loss
+
+
+def _error(tried: tuple[float, int, tuple[float, float]]) -> float:
+    return tried[0]
 
 
 def _batches(rows: torch.Tensor, steps: int) -> Iterator[torch.Tensor]:
