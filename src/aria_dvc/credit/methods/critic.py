@@ -150,7 +150,7 @@ class CriticCredit:
         steps: int,
         look: Callable[[int], bool] | None = None,
     ) -> None:
-        """Learn from some actions, from new networks on; `look` is told the steps done and says stop."""
+        """Learn from some actions, from new networks on, until `look`, told the steps, says so."""
         import torch
 
         with torch.random.fork_rng(devices=[]):
