@@ -59,7 +59,7 @@ def credit_quality(
         effective_sample_size: see `effective_sample_size`; by_turn: see `by_turn`.
     """
     method = make()
-    values, over = _held_out(method, data, known and known.discounted, folds, seed)
+    values, over = _held_out(method, data, known.discounted if known else None, folds, seed)
     held = {**over, **_cell_means(data, folds, seed), "method": values.q}
     used = _in_sample(method, data) if method.in_sample else values.q
     quality: dict[str, Any] = {
@@ -102,7 +102,7 @@ def _undiscounted(
     plain = data.undiscounted()
     if plain is None:
         return None
-    values, over = _held_out(method, plain, known and known.undiscounted, folds, seed)
+    values, over = _held_out(method, plain, known.undiscounted if known else None, folds, seed)
     return skill_scores(values, over, plain, seed)
 
 
