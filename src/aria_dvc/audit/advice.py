@@ -36,14 +36,14 @@ def _signal(report: dict[str, Any]) -> list[str]:
         return ["Returns do not vary: nothing can be estimated."]
     best = max(known, key=lambda row: row["over_turn_index"]["value"])
     over = best["over_turn_index"]
-    if over["low"] > 0:
+    if (over["low"] or 0) > 0:
         return [
             f"What is said tells more than the clock: {best['method']} explains "
             f"{over['value']:.0%} of what the turn index leaves ({over['low']:.0%} to "
             f"{over['high']:.0%}). Use `--method {best['method']}`."
         ]
     clock = next(row for row in rows if row["method"] == "turn_index")["over_constant"]
-    if clock is not None and clock["low"] > 0:
+    if clock is not None and (clock["low"] or 0) > 0:
         return [
             "On unseen groups nothing beats the turn index: a credit by turn would be as good. Add "
             "episodes, or several trials of each task, before you train on any credit."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import Values
+from aria_dvc.credit.methods.base import Values, fit_values
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
@@ -44,7 +44,7 @@ def credit_of(
     Raises:
         AriaError: nothing to fit or to score, logs of two games, unlike vectors.
     """
-    from aria_dvc.credit.chain import action_values, labelled
+    from aria_dvc.credit.chain import labelled
     from aria_dvc.credit.labelling import unseen_labels
     from aria_dvc.credit.table import credit_rows
 
@@ -57,7 +57,7 @@ def credit_of(
         logs = [known, *(log.with_labels(unseen_labels(known, log)) for log in logs[1:])]
     fitted, asked = logs[0], logs[-1]
     if scored is None:
-        values = action_values(asked, settings)
+        values = fit_values(method, asked, settings.aggregate.folds, settings.seed)
     else:
         method.fit(fitted)
         values = Values(method.q(asked), method.v(asked))
