@@ -19,12 +19,14 @@ import logging
 import math
 import os
 import secrets
+import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.learning.scorer_batches import Batcher, Score, Scores
 from aria_dvc.learning.scorer_requests import read_chats
@@ -57,7 +59,7 @@ def make_app(
     quality: Mapping[str, Any] | None = None,
     key: str = "",
     read: Callable[[bytearray], list[Any]] = read_chats,
-    at_once: int | None = None,
+    at_once: int = AT_ONCE,
     described: bool = False,
 ) -> Starlette:
     """The web application around a scoring function.
@@ -66,7 +68,7 @@ def make_app(
         quality: the model's metrics; None: they are not told.
         key: what requests must carry, but those that tell of the server itself; "": nothing.
         read: what it makes of a body is what is scored.
-        at_once: requests of one address that are being scored; None for AT_ONCE.
+        at_once: requests of one address that are being scored.
         described: whether it has /metrics, /openapi.json and /docs.
     """
     from starlette.applications import Starlette
@@ -80,7 +82,7 @@ def make_app(
         yield
         task.cancel()
 
-    scoring, meter = _Scoring(batcher, read, at_once or AT_ONCE), Meter("aria")
+    scoring, meter = _Scoring(batcher, read, at_once), Meter("aria")
     meter.gauges["waiting_dialogues"] = ("Dialogues not yet answered.", lambda: batcher.waiting)
     told = {name: (quality or {}).get(name) for name in QUALITY}
     answers: list[tuple[str, Answer, list[str]]] = [
@@ -263,16 +265,37 @@ def serve(args: argparse.Namespace) -> None:
     Raises:
         AriaError: the folder holds no reward model, or the key is missing.
     """
-    import uvicorn
-
     from aria_dvc.models.source import ModelSource
-    from aria_dvc.servers.door import BOUNDED
 
     key = key_of(args, "serve-reward-model")
     scorer = scorer_of(args)
     metrics = ModelSource(args.folder).folder / "metrics.json"
     app = make_app(scorer.score_chats, read_json(metrics) if metrics.is_file() else None, key)
-    uvicorn.run(app, host=args.host, port=args.port, **BOUNDED)
+    listen(app, args.host, args.port)
+
+
+def listen(app: Starlette, host: str, port: int) -> None:
+    """Serve at the address until interrupted, and say where.
+
+    Raises AriaError where it cannot be listened on.
+    """
+    import uvicorn
+
+    from aria_dvc.servers.door import BOUNDED
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        door = socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise AriaError(
+            f"--host {host} --port {port}: cannot be listened on ({reason}): name another one"
+        ) from None
+    with door:
+        shown = f"[{host}]" if family == socket.AF_INET6 else host
+        print(f"listening on http://{shown}:{door.getsockname()[1]}", flush=True)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(app, **BOUNDED)).run(sockets=[door])
 
 
 def scorer_of(args: argparse.Namespace) -> RewardScorer:
