@@ -15,8 +15,8 @@ from aria_dvc.adapters.credits import Credits, centred
 def credit_traces(traces: Sequence[Any], credits: Credits) -> None:
     """Set the advantages of every sampled node of the traces' last branches, in place.
 
-    The advantage is the turn's credit less the mean over all sampled turns of these traces, and the credit
-    is noted as `info["turn_rewards"]`.
+    The advantage is the turn's credit less the mean over all sampled turns of these traces, and the
+    credit is noted as `info["turn_rewards"]`.
     """
     paths = [_last_branch(trace.nodes) for trace in traces]
     found = credits([[_message(node) for node in path] for path in paths])
