@@ -129,6 +129,18 @@ def test_verl_calls_the_estimator():
     assert (advantages[MASK == 0] == 0).all()
 
 
+def test_verl_s_trainer_gives_its_batch_the_advantages():
+    trainer = pytest.importorskip("verl.trainer.ppo.ray_trainer", exc_type=ImportError)
+    from verl import DataProto
+
+    register()
+    rewards, uid = at_turn_ends(MASK, VALUES), np.array(["p", "p"], dtype=object)
+    tensors = {"token_level_rewards": rewards, "response_mask": MASK}
+    batch = DataProto.from_dict(tensors=tensors, non_tensors={"uid": uid})
+    found = trainer.compute_advantage(batch, "aria").batch["advantages"]
+    np.testing.assert_allclose(found, over_turns(MASK, [[0.0, -1.5], [1.5]]))
+
+
 def test_trl_s_grpo_takes_a_credit_a_turn(tmp_path):
     trl = pytest.importorskip("trl")
     datasets = pytest.importorskip("datasets")
