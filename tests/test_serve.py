@@ -221,6 +221,8 @@ def test_too_many_at_once_are_sent_away_and_the_rest_answered(fitted, monkeypatc
             assert time.monotonic() < deadline
         refused = httpx.post(f"{served.url}/score", json=body)
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        unread = httpx.post(f"{served.url}/score", content=b"no JSON")
+        assert unread.status_code == 429
         release.set()
         for thread in threads:
             thread.join(10)

@@ -179,6 +179,7 @@ class _Scoring:
         """An answer with what `shown` makes of the scores."""
 
         async def answer(request: Request) -> dict[str, list[Any]]:
+            self._check_turn(request)  # before its body is read: to say no must cost little
             async with self._bodies.reading(request, self._read) as chats:
                 with self._turn(request):
                     found = await _while_there(request, self._batcher.submit(chats))
@@ -188,14 +189,19 @@ class _Scoring:
 
         return answer
 
-    @contextmanager
-    def _turn(self, request: Request) -> Iterator[None]:
+    def _check_turn(self, request: Request) -> str:
+        """The request's address; Rejection where as many of it as may be are being scored."""
         address = request.client.host if request.client else ""
         if self._busy[address] >= self._at_once:
             hint = (
                 f"{self._at_once} requests of this address are being scored: wait for their answers"
             )
             raise full(hint, 429)
+        return address
+
+    @contextmanager
+    def _turn(self, request: Request) -> Iterator[None]:
+        address = self._check_turn(request)
         self._busy[address] += 1
         try:
             yield
@@ -211,6 +217,8 @@ async def _while_there(request: Request, work: Awaitable[T]) -> T:
         await asyncio.wait({task, gone}, timeout=SCORE_S, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
+        if gone.done():
+            raise Rejection("the client went away", 400)
         raise full(f"no scores within {SCORE_S:g} s: send fewer items")
     finally:
         task.cancel()
