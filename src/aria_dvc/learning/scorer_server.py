@@ -59,7 +59,7 @@ def make_app(
     quality: Mapping[str, Any] | None = None,
     key: str = "",
     read: Callable[[bytearray], list[Any]] = read_chats,
-    at_once: int = AT_ONCE,
+    at_once: int | None = None,
     described: bool = False,
 ) -> Starlette:
     """The web application around a scoring function.
@@ -68,7 +68,7 @@ def make_app(
         quality: the model's metrics; None: they are not told.
         key: what requests must carry, but those that tell of the server itself; "": nothing.
         read: what it makes of a body is what is scored.
-        at_once: requests of one address that are being scored.
+        at_once: requests of one address that are being scored; None for AT_ONCE.
         described: whether it has /metrics, /openapi.json and /docs.
     """
     from starlette.applications import Starlette
@@ -82,7 +82,8 @@ def make_app(
         yield
         task.cancel()
 
-    scoring, meter = _Scoring(batcher, read, at_once), Meter("aria")
+    limit = AT_ONCE if at_once is None else at_once
+    scoring, meter = _Scoring(batcher, read, limit), Meter("aria")
     meter.gauges["waiting_dialogues"] = ("Dialogues not yet answered.", lambda: batcher.waiting)
     told = {name: (quality or {}).get(name) for name in QUALITY}
     answers: list[tuple[str, Answer, list[str]]] = [
