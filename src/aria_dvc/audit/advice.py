@@ -70,8 +70,9 @@ def _credit(credit: dict[str, Any]) -> list[str]:
     if credit["variance"] <= 1e-12:
         return ["The credit is the same for every turn: it teaches nothing."]
     names = {
-        "clock": "the turn index: subtract a baseline that knows it, or the policy learns to end "
-        "early or late",
+        "clock": "the turn index: subtract what the history lets expect (the baseline), "
+        "or the policy learns to end early or late; a mean by turn index is biased itself, since "
+        "when an episode stops follows from its actions",
         "length": "the number of turns, which is known only at the end",
         "task": "which task it is: compare within groups (group-relative baselines)",
         "role": "who speaks: centre by role",

@@ -113,7 +113,7 @@ def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
 
     tables, vectors = [], []
     for part in in_parts(episodes):
-        tables.append(turns_table(part))
+        tables.append(_without_copies(part))
         vectors.append(_carried(part) if own_vectors else None)
     turns = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     del tables
@@ -126,6 +126,18 @@ def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
     if len({found.shape[1] for found in kept}) > 1:
         raise AriaError(UNLIKE_VECTORS)
     return Log.of(turns, unit(np.concatenate(kept)), gamma)
+
+
+def _without_copies(episodes: list[Episode]) -> pd.DataFrame:
+    """Their table with the texts as the strings that the episodes have, and without others.
+
+    Texts are most of a log; a table's own kind of text would hold each of them twice more.
+    """
+    import pandas as pd
+
+    table = turns_table(episodes).drop(columns=["embedded", "grounded"])
+    said = [utterance.text for episode in episodes for utterance in episode.utterances]
+    return table.assign(text=pd.Series(said, dtype=object))
 
 
 def _carried(episodes: list[Episode]) -> np.ndarray | None:
