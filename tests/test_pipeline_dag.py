@@ -330,13 +330,13 @@ def is_whole_lock(path: Path) -> bool:
     return True
 
 
-def test_the_readmes_remedy_for_a_torn_lock_trains_and_plays_nothing_twice(workspace):
+def test_the_documented_remedy_for_a_torn_lock_trains_and_plays_nothing_twice(workspace):
     lock = workspace.folder / "dvc.lock"
     whole = lock.read_text()
     lock.write_text(whole[: whole.index("path:") + len("path:")])
     assert not is_whole_lock(lock)
     assert "dvc.lock" in workspace.run("dvc", "repro", check=False)
-    assert REMEDY_FOR_A_TORN_LOCK in (workspace.folder / "README.md").read_text()
+    assert REMEDY_FOR_A_TORN_LOCK in (workspace.folder / "docs/pipeline.md").read_text()
     workspace.run(*REMEDY_FOR_A_TORN_LOCK.split())
     executed, _ = workspace.repro()
     assert executed == {"report"}
@@ -359,13 +359,13 @@ def kill_after(workspace: Workspace, seconds: float, *command: str) -> None:
         process.wait()
 
 
-def test_the_readmes_remedy_after_a_killed_experiment_works(workspace):
+def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
     workspace.run("git", "checkout", "-q", ".")
     workspace.run("dvc", "checkout", "-q")
     kill_after(workspace, 6, "dvc", "exp", "run", "-S", "k=7")
     assert "k: 7" in (workspace.folder / "params.yaml").read_text()
     remedy = "git restore --staged --worktree params.yaml dvc.lock"
-    assert remedy in (workspace.folder / "README.md").read_text()
+    assert remedy in (workspace.folder / "docs/pipeline.md").read_text()
     workspace.run(*remedy.split())
     assert "k: auto" in (workspace.folder / "params.yaml").read_text()
     workspace.repro()

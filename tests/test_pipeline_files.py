@@ -147,8 +147,20 @@ def test_readme_names_every_package_and_only_those():
     assert named == real | {"stages/", "src/aria_dvc/"}
 
 
-def test_readme_commands_exist():
-    readme = (ROOT / "README.md").read_text()
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+
+
+def test_every_page_is_reached_and_no_link_is_dead():
+    reached = set()
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
+            reached.add((page.parent / target).resolve())
+    assert {page.resolve() for page in PAGES} - reached <= {ROOT.resolve() / "README.md"}
+
+
+def test_commands_of_readme_and_docs_exist():
+    readme = "".join(page.read_text() for page in PAGES)
     makefile = (ROOT / "Makefile").read_text()
     assert "PYTHONPATH" not in readme
     for target in re.findall(r"`make ([a-z-]+)`", readme):

@@ -26,8 +26,8 @@ Fits on LOGS and writes one row an action of LOGS: its credit (q, what is expect
 the baseline of its history (v, without it), their difference, and by what cell (docs/exports.md has
 every column). The position is the message's place in its episode, from 0, system messages included.
 Credit and baseline are out of fold where the method is not defined in sample. With --score the rows
-are those of other logs, whose outcomes are not looked at. A log is a file of any layout (README),
-compressed or not, a folder of such files, or - for standard input.
+are those of other logs, whose outcomes are not looked at. A log is a file of any layout
+(docs/formats.md), compressed or not, a folder of such files, or - for standard input.
 
   aria credit games.json --method regression --out credit.parquet
   aria credit trajectories.json --agent assistant --out credit.parquet
