@@ -1,0 +1,90 @@
+"""Names for groups of texts: their distinctive terms by class-based TF-IDF (Grootendorst 2022).
+
+A class is all texts of one group. Unlike the textbook, a word that is repeated in a row is one term
+with its count ("mine×4"): parsed moves say amounts that way (see games/decisions.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+
+FEWEST, MOST = 3, 5
+SHARE = 0.3
+"""Beyond the fewest, a term is named only with at least this share of the best one's weight."""
+_WORD = re.compile(r"[$€£]?\d[\d.,]*%?(?![^\W_])|[^\W_]+(?:['’-][^\W_]+)*")
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text in lower case, each run of one word as `word×length`."""
+    words = [word.rstrip(".,") for word in _WORD.findall(text.lower())]
+    runs = ((word, sum(1 for _ in run)) for word, run in groupby(words))
+    return [word if count == 1 else f"{word}×{count}" for word, count in runs]
+
+
+def class_terms(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]]:
+    """The most distinctive terms of every group, the best first.
+
+    The weight of term t in class c is (count of t in c / terms of c) * log(1 + A / count of t in
+    all classes), A being the mean number of terms a class. Words that any English text has (the
+    list of scikit-learn) come after all others.
+
+    Args:
+        texts: n texts. labels: (n,) integers, the group of each.
+
+    Returns:
+        label -> up to MOST terms, no two of which share a word; none where no text has a word.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    groups = np.unique(labels)
+    counter = CountVectorizer(analyzer=_terms)
+    try:
+        counts = counter.fit_transform(texts).tocsr()
+    except ValueError:  # no text has a word
+        return {int(label): [] for label in groups}
+    names = counter.get_feature_names_out()
+    sums = np.stack([np.asarray(counts[labels == g].sum(axis=0)).ravel() for g in groups])
+    weights = _class_tf_idf(sums)
+    return {int(g): _best(names, row) for g, row in zip(groups, weights, strict=True)}
+
+
+def _terms(text: str) -> Iterator[str]:
+    """Words, and pairs of neighbours."""
+    words = tokens(text)
+    yield from words
+    yield from (f"{a} {b}" for a, b in zip(words, words[1:], strict=False))
+
+
+def _class_tf_idf(counts: np.ndarray) -> np.ndarray:
+    """(C, T) weights of (C, T) counts of terms by class."""
+    total = counts.sum(axis=1, keepdims=True)
+    rarity = np.log1p(total.mean() / counts.sum(axis=0))
+    return counts / np.maximum(total, 1) * rarity
+
+
+def _best(names: np.ndarray, weights: np.ndarray) -> list[str]:
+    """The terms of the largest of (T,) weights: what is common English last, no word twice."""
+    used = np.flatnonzero(weights)
+    common = np.array([_is_common(name) for name in names[used]], bool)
+    order = used[np.lexsort([names[used], -weights[used], common])]
+    chosen: list[int] = []
+    words: set[str] = set()
+    for place in order:
+        own = set(names[place].split())
+        weak = bool(chosen) and weights[place] < SHARE * weights[chosen[0]]
+        if len(chosen) == MOST or (len(chosen) >= FEWEST and weak):
+            break
+        if not own & words:
+            chosen.append(int(place))
+            words |= own
+    return [str(names[place]) for place in chosen]
+
+
+def _is_common(term: str) -> bool:
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return all(word in ENGLISH_STOP_WORDS for word in term.split())
