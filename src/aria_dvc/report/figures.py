@@ -6,7 +6,8 @@ Every function returns a matplotlib figure; `save` writes it small and byte-stab
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
@@ -18,6 +19,7 @@ from aria_dvc.files import written_aside
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DPI = 110
@@ -28,6 +30,26 @@ INDICES = {
     "split_score": "SplitScore (stable when small)",
 }
 GREY, BLUE = "#8a8f98", "#1f6fb4"
+OTHERS = "#c9ccd1"
+# Paul Tol's scheme "muted": told apart by the colour-blind; the markers do without any colour.
+NAMED = tuple(
+    zip(
+        (
+            "#332288",
+            "#cc6677",
+            "#117733",
+            "#88ccee",
+            "#ddcc77",
+            "#aa4499",
+            "#44aa99",
+            "#882255",
+            "#999933",
+        ),
+        "osD^vPX<>",
+        strict=True,
+    )
+)
+WIDEST_NAME = 44
 COLOURS = (GREY, BLUE, "#c98a2b", "#4a9c6d", "#b5577f", "#7a68b8", "#5b7f95", "#a0522d")
 
 
@@ -101,13 +123,46 @@ def evaluation(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def intention_map(points: np.ndarray, labels: np.ndarray, title: str) -> Figure:
-    """Utterances in two dimensions ((n, 2) float), coloured by intention ((n,) int)."""
-    figure, axis = plt.subplots(figsize=(5.4, 5), layout="constrained")
-    axis.scatter(points[:, 0], points[:, 1], c=labels, cmap="tab20", s=7, linewidths=0, alpha=0.8)
+def intention_map(
+    points: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    names: dict[int, str],
+    title: str,
+) -> Figure:
+    """Utterances in two dimensions; the most frequent intentions in colour, by name and number.
+
+    Args:
+        points: (m, 2) float, a position for each different utterance.
+        labels: (m,) int, its intention. counts: (m,) int, how often it is said: the area.
+        names: intention -> name, in the order of the legend; only the first NAMED of them are in
+            colour, each with a marker of its own, all others are grey.
+    """
+    figure, axis = plt.subplots(figsize=(9.2, 5.2), layout="constrained")
+    areas = 14 * np.sqrt(counts)
+    shown = [number for number in names if (labels == number).any()][: len(NAMED)]
+    rest = ~np.isin(labels, shown)
+    if rest.any():
+        others = f"{len(np.unique(labels[rest]))} others"
+        axis.scatter(*points[rest].T, s=areas[rest], c=OTHERS, linewidths=0, label=others)
+    for number, (colour, marker) in zip(shown, NAMED, strict=False):
+        own = labels == number
+        label = f"{number}  {shorten(names[number], WIDEST_NAME, placeholder=' ..')}"
+        kind: dict[str, Any] = {"c": colour, "marker": marker, "label": label}
+        axis.scatter(*points[own].T, s=areas[own], edgecolors="white", linewidths=0.4, **kind)
+        _number(axis, points[own], counts[own], number)
     axis.set(xticks=[], yticks=[])
-    axis.set_title(title, fontsize=10)
+    axis.set_title(title, fontsize=10, loc="left")
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8.5, markerscale=1.2)
     return figure
+
+
+def _number(axis: Axes, points: np.ndarray, counts: np.ndarray, number: int) -> None:
+    """The intention's number at its most frequent utterance."""
+    place = points[int(counts.argmax())]
+    axis.annotate(
+        str(number), place, xytext=(4, 4), textcoords="offset points", fontsize=8.5, color="#222222"
+    )
 
 
 def learning_curve(curve: pd.DataFrame) -> Figure:

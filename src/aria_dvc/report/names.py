@@ -15,6 +15,13 @@ import numpy as np
 FEWEST, MOST = 3, 5
 SHARE = 0.3
 """Beyond the fewest, a term is named only with at least this share of the best one's weight."""
+WIDESPREAD = 0.5
+NOTHING = 3
+MEANT = frozenset(
+    "no not never none nothing cannot who whose what where when why how which keep give take find "
+    "call fire bill system".split()
+)
+"""Of scikit-learn's list of common words, those that say what an utterance is for."""
 _WORD = re.compile(r"[$€£]?\d[\d.,]*%?(?![^\W_])|[^\W_]+(?:['’-][^\W_]+)*")
 
 
@@ -29,8 +36,8 @@ def class_terms(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]
     """The most distinctive terms of every group, the best first.
 
     The weight of term t in class c is (count of t in c / terms of c) * log(1 + A / count of t in
-    all classes), A being the mean number of terms a class. Words that any English text has (the
-    list of scikit-learn) come after all others.
+    all classes), A being the mean number of terms a class. What more than half of the classes say,
+    and then what any English text has, fills a name of under FEWEST terms; what is both does not.
 
     Args:
         texts: n texts. labels: (n,) integers, the group of each.
@@ -48,15 +55,19 @@ def class_terms(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]
         return {int(label): [] for label in groups}
     names = counter.get_feature_names_out()
     sums = np.stack([np.asarray(counts[labels == g].sum(axis=0)).ravel() for g in groups])
+    spread = (sums > 0).mean(axis=0) > WIDESPREAD
+    rank = 1 * spread + 2 * np.array([_is_common(name) for name in names])
     weights = _class_tf_idf(sums)
-    return {int(g): _best(names, row) for g, row in zip(groups, weights, strict=True)}
+    return {int(g): _best(names, row, rank) for g, row in zip(groups, weights, strict=True)}
 
 
 def _terms(text: str) -> Iterator[str]:
-    """Words, and pairs of neighbours."""
+    """Words, and pairs of neighbours that both mean something."""
     words = tokens(text)
     yield from words
-    yield from (f"{a} {b}" for a, b in zip(words, words[1:], strict=False))
+    for first, second in zip(words, words[1:], strict=False):
+        if not _is_common(first) and not _is_common(second):
+            yield f"{first} {second}"
 
 
 def _class_tf_idf(counts: np.ndarray) -> np.ndarray:
@@ -66,25 +77,29 @@ def _class_tf_idf(counts: np.ndarray) -> np.ndarray:
     return counts / np.maximum(total, 1) * rarity
 
 
-def _best(names: np.ndarray, weights: np.ndarray) -> list[str]:
-    """The terms of the largest of (T,) weights: what is common English last, no word twice."""
+def _best(names: np.ndarray, weights: np.ndarray, rank: np.ndarray) -> list[str]:
+    """The terms of the largest of (T,) weights, those of rank 0 first, no word twice.
+
+    rank: (T,) int, from 0 (distinctive) to 3 (only where there is nothing else).
+    """
     used = np.flatnonzero(weights)
-    common = np.array([_is_common(name) for name in names[used]], bool)
-    order = used[np.lexsort([names[used], -weights[used], common])]
+    order = used[np.lexsort([names[used], -weights[used], rank[used]])]
     chosen: list[int] = []
     words: set[str] = set()
     for place in order:
-        own = set(names[place].split())
         weak = bool(chosen) and weights[place] < SHARE * weights[chosen[0]]
-        if len(chosen) == MOST or (len(chosen) >= FEWEST and weak):
+        filler = len(chosen) >= FEWEST and (weak or rank[place] > 0)
+        if len(chosen) == MOST or filler or (chosen and rank[place] == NOTHING):
             break
+        own = set(names[place].split())
         if not own & words:
             chosen.append(int(place))
             words |= own
     return [str(names[place]) for place in chosen]
 
 
-def _is_common(term: str) -> bool:
+def _is_common(word: str) -> bool:
+    """Whether any English text has the word; pairs of words are not common."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    return all(word in ENGLISH_STOP_WORDS for word in term.split())
+    return word in ENGLISH_STOP_WORDS and word not in MEANT
