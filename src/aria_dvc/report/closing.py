@@ -92,10 +92,8 @@ def _p(gain: Mapping[str, Any]) -> str:
 
 
 def _warnings(findings: Sequence[Finding]) -> Iterator[str]:
-    """One of each check first, so that one check on many logs does not hide the others."""
     warnings = [one for one in findings if one.level == "warning"]
-    first = list({one.check: one for one in reversed(warnings)}.values())[::-1]
-    shown = first[:MOST_WARNINGS]
+    shown = _of_each_check(warnings)[:MOST_WARNINGS]
     yield from (f"warning: {one.line}" for one in shown)
     if len(warnings) > len(shown):
         yield f"{len(warnings) - len(shown)} more warnings: metrics/details/health.json"
@@ -104,6 +102,11 @@ def _warnings(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _remedies(findings: Sequence[Finding]) -> Iterator[str]:
-    remedies = dict.fromkeys(one.remedy for one in findings if one.remedy)
-    if remedies:
-        yield "try next: " + "; ".join(list(remedies)[:MOST_REMEDIES])
+    named = _of_each_check([one for one in findings if one.remedy])[:MOST_REMEDIES]
+    if named:
+        yield "try next: " + "; ".join(f"{one.remedy} ({one.about})" for one in named)
+
+
+def _of_each_check(findings: Sequence[Finding]) -> list[Finding]:
+    """The first of each check, so that one check on many logs does not hide the others."""
+    return list({one.check: one for one in reversed(findings)}.values())[::-1]

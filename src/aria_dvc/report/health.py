@@ -95,7 +95,7 @@ def _log_findings(log: str, numbers: Mapping[str, Any], facts: LogFacts) -> Iter
             "aggregation_idle",
             f"aggregation is idle: {_percent(numbers['singleton_share'])} of the turns are alone "
             "in their cell and keep their own return",
-            "aggregate.method: regression or shrinkage, or aggregate.method: aria_recent",
+            "aggregate.method: regression, shrinkage or aria_recent",
         )
     if "r2" in quality:
         yield from _held_out(log, quality["r2"].get("method"))
@@ -203,6 +203,10 @@ def _difference(about: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
     if gain["high"] is not None and gain["high"] < 0:
         words = f"does worse than vanilla ({signed(gain['mean'])})"
         yield Finding(about, "worse", words, "a smaller learning rate, or another credit")
+    utility = gain.get("utility")
+    if utility and utility["high"] is not None and utility["high"] < 0 <= (gain["low"] or 0.0):
+        words = f"its own utility falls by {-utility['mean']:.2f}, which winning more often hides"
+        yield Finding(about, "utility_falls", words, "rewards: soft_win or utility")
     if gain.get("undecided"):
         needed = gain["games_needed"]
         more = "no number of games would decide" if needed is None else f"{needed} would decide"

@@ -7,6 +7,7 @@ with its count ("mine×4"): parsed moves say amounts that way (see games/decisio
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -17,6 +18,7 @@ SHARE = 0.3
 """Beyond the fewest, a term is named only with at least this share of the best one's weight."""
 WIDESPREAD = 0.5
 NOTHING = 3
+SHORT = 2  # letters
 MEANT = frozenset(
     "no not never none nothing cannot who whose what where when why how which keep give take find "
     "call fire bill system".split()
@@ -33,17 +35,19 @@ def tokens(text: str) -> list[str]:
 
 
 def class_terms(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]]:
-    """The most distinctive terms of every group, the best first.
+    """The most distinctive terms of every group.
 
     The weight of term t in class c is (count of t in c / terms of c) * log(1 + A / count of t in
     all classes), A being the mean number of terms a class. What more than half of the classes say,
-    and then what any English text has, fills a name of under FEWEST terms; what is both does not.
+    and then what any English text has, fills a name of under FEWEST terms; what is both, or a
+    short word of any text ("is", "a"), is named only where there is nothing else.
 
     Args:
         texts: n texts. labels: (n,) integers, the group of each.
 
     Returns:
-        label -> up to MOST terms, no two of which share a word; none where no text has a word.
+        label -> up to MOST terms, no two of which share a word, in the order of the group's most
+        frequent text; none where no text has a word.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -56,9 +60,22 @@ def class_terms(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]
     names = counter.get_feature_names_out()
     sums = np.stack([np.asarray(counts[labels == g].sum(axis=0)).ravel() for g in groups])
     spread = (sums > 0).mean(axis=0) > WIDESPREAD
-    rank = 1 * spread + 2 * np.array([_is_common(name) for name in names])
+    common = np.array([_is_common(name) for name in names])
+    short = np.array([len(name) <= SHORT for name in names])
+    rank = np.where(common & short, NOTHING, 1 * spread + 2 * common)
     weights = _class_tf_idf(sums)
-    return {int(g): _best(names, row, rank) for g, row in zip(groups, weights, strict=True)}
+    found = {}
+    for group, row in zip(groups, weights, strict=True):
+        own = [texts[place] for place in np.flatnonzero(labels == group)]
+        found[int(group)] = _as_said(_best(names, row, rank), own)
+    return found
+
+
+def _as_said(terms: list[str], texts: Sequence[str]) -> list[str]:
+    """The terms in the order of the most frequent text; those that it has not come last."""
+    words = tokens(Counter(texts).most_common(1)[0][0])
+    place = {word: number for number, word in reversed(list(enumerate(words)))}
+    return sorted(terms, key=lambda term: place.get(term.split()[0], len(words)))
 
 
 def _terms(text: str) -> Iterator[str]:
@@ -80,7 +97,7 @@ def _class_tf_idf(counts: np.ndarray) -> np.ndarray:
 def _best(names: np.ndarray, weights: np.ndarray, rank: np.ndarray) -> list[str]:
     """The terms of the largest of (T,) weights, those of rank 0 first, no word twice.
 
-    rank: (T,) int, from 0 (distinctive) to 3 (only where there is nothing else).
+    rank: (T,) int, from 0 (distinctive) to NOTHING (only where there is nothing else).
     """
     used = np.flatnonzero(weights)
     order = used[np.lexsort([names[used], -weights[used], rank[used]])]
@@ -91,7 +108,7 @@ def _best(names: np.ndarray, weights: np.ndarray, rank: np.ndarray) -> list[str]
         filler = len(chosen) >= FEWEST and (weak or rank[place] > 0)
         if len(chosen) == MOST or filler or (chosen and rank[place] == NOTHING):
             break
-        own = set(names[place].split())
+        own = {word.partition("×")[0] for word in names[place].split()}
         if not own & words:
             chosen.append(int(place))
             words |= own
