@@ -55,7 +55,9 @@ SOUND: dict[str, Any] = {
             "online": {"aria": {"updates": 7, "games": 90}},
         }
     },
-    "evaluation": {"game": {"all": {"vanilla": RATE, "aria": RATE}, "minus_vanilla": {"aria": GAIN}}},
+    "evaluation": {
+        "game": {"all": {"vanilla": RATE, "aria": RATE}, "minus_vanilla": {"aria": GAIN}}
+    },
 }
 
 
@@ -93,7 +95,11 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         "aggregation_idle",
         "97 % of the turns are alone",
     ),
-    "smallest k": (lambda run: selection(run).update(selected_k=2), "k_at_edge", "k = 2 is the smal"),
+    "smallest k": (
+        lambda run: selection(run).update(selected_k=2),
+        "k_at_edge",
+        "k = 2 is the smal",
+    ),
     "largest k": (
         lambda run: selection(run).update(selected_k=100),
         "k_at_edge",
@@ -235,7 +241,9 @@ def test_the_last_lines_say_what_was_trained_what_it_brought_and_what_to_doubt()
 def test_the_last_lines_stay_few_and_one_check_hides_no_other():
     run = copy.deepcopy(SOUND)
     run["evaluation"] = {f"game{n}": copy.deepcopy(run["evaluation"]["game"]) for n in range(9)}
-    found = [Finding(f"log{n}", "one", "w", "r") for n in range(9)] + [Finding("x", "two", "v", "s")]
+    found = [Finding(f"log{n}", "one", "w", "r") for n in range(9)] + [
+        Finding("x", "two", "v", "s")
+    ]
     lines = closing_lines(run["learning"], run["evaluation"], found, 0)
     assert len(lines) <= 12
     assert [line for line in lines if line.startswith("warning")] == [
@@ -249,7 +257,11 @@ def test_the_last_lines_stay_few_and_one_check_hides_no_other():
 def test_rates_stand_alone_where_nothing_is_compared():
     alone = {"game": {"all": {"vanilla": RATE}, "minus_vanilla": {}}}
     lines = closing_lines({}, alone, [], 0)
-    assert lines[:3] == ["trained (seed 0): nothing", "game: vanilla 0.50 (0.40 to 0.60)", "no warnings"]
+    assert lines[:3] == [
+        "trained (seed 0): nothing",
+        "game: vanilla 0.50 (0.40 to 0.60)",
+        "no warnings",
+    ]
     unknown = {"rate": None, "low": None, "high": None, "episodes": 0, "failures": {}}
     nothing = {"game": {"all": {"vanilla": unknown}, "minus_vanilla": {}}}
     assert "game: vanilla played no game" in closing_lines({}, nothing, [], 0)

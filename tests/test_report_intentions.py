@@ -10,6 +10,7 @@ import pytest
 
 import aria_dvc
 from aria_dvc.intentions.log import Log
+from aria_dvc.report.figures import NAMED, intention_map
 from aria_dvc.report.intentions import COLUMNS, above_turn, central_texts, intention_table
 from aria_dvc.report.names import FEWEST, MOST, class_terms, tokens
 
@@ -149,6 +150,34 @@ def test_intentions_of_the_same_words_are_told_apart_by_number():
     names = intention_table(doubled, log.targets, ["same words"] * 24)["name"]
     assert names.is_unique
     assert all("#" in name for name in names)
+
+
+def drawn(labels, counts):
+    from matplotlib import pyplot as plt
+
+    points = np.random.default_rng(0).normal(size=(len(labels), 2))
+    names = {number: f"name {number}" for number in np.unique(labels)[::-1].tolist()}
+    figure = intention_map(points, labels, counts, names, "title")
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    seen = [part for part in figure.axes[0].collections if len(part.get_offsets())]
+    plt.close(figure)
+    return legend, seen
+
+
+def test_a_map_names_a_few_intentions_and_leaves_the_rest_grey():
+    labels = np.arange(30)
+    legend, seen = drawn(labels, np.ones(30))
+    assert legend == [*(f"{n}  name {n}" for n in range(29, 29 - len(NAMED), -1)), "21 others"]
+    colours = [tuple(part.get_facecolor()[0]) for part in seen]
+    assert len(set(colours)) == len(colours) == len(NAMED) + 1
+    assert len({part.get_paths()[0].vertices.tobytes() for part in seen[1:]}) == len(NAMED)
+
+
+def test_what_is_said_often_is_drawn_large_and_all_are_named_where_they_are_few():
+    legend, seen = drawn(np.array([0, 0, 1]), np.array([1, 100, 4]))
+    assert legend == ["1  name 1", "0  name 0"]
+    small, large = sorted(seen[1].get_sizes())
+    assert large == pytest.approx(10 * small)
 
 
 def entries():

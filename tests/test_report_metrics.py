@@ -275,7 +275,9 @@ def several_games():
 
 def test_differences_are_adjusted_over_all_games_variants_and_baselines():
     found = with_holm(several_games())
-    all_of = [found[game]["differences"][name]["all"] for game in found for name in ("vanilla", "other")]
+    all_of = [
+        found[game]["differences"][name]["all"] for game in found for name in ("vanilla", "other")
+    ]
     gains = [gain for of in all_of for gain in of.values()]
     assert len(gains) == 8
     assert {gain["comparisons"] for gain in gains} == {8}

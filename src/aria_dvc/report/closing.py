@@ -12,7 +12,9 @@ WHERE = (
     "look at metrics/plots/pictures/, metrics/intentions/ and metrics/details/health.json; "
     "`dvc metrics diff`, `dvc plots show`"
 )
-CAVEAT = "figures differ between machines and seeds: compare runs of one machine, over several seeds"
+CAVEAT = (
+    "figures differ between machines and seeds: compare runs of one machine, over several seeds"
+)
 
 
 def closing_lines(

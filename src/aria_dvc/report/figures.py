@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import matplotlib
 import numpy as np
@@ -50,6 +50,7 @@ NAMED = tuple(
     )
 )
 WIDEST_NAME = 44
+LEGEND_AREA = 45.0
 COLOURS = (GREY, BLUE, "#c98a2b", "#4a9c6d", "#b5577f", "#7a68b8", "#5b7f95", "#a0522d")
 
 
@@ -143,17 +144,21 @@ def intention_map(
     shown = [number for number in names if (labels == number).any()][: len(NAMED)]
     rest = ~np.isin(labels, shown)
     if rest.any():
-        others = f"{len(np.unique(labels[rest]))} others"
-        axis.scatter(*points[rest].T, s=areas[rest], c=OTHERS, linewidths=0, label=others)
+        axis.scatter(*points[rest].T, s=areas[rest], c=OTHERS, linewidths=0)
     for number, (colour, marker) in zip(shown, NAMED, strict=False):
         own = labels == number
         label = f"{number}  {shorten(names[number], WIDEST_NAME, placeholder=' ..')}"
         kind: dict[str, Any] = {"c": colour, "marker": marker, "label": label}
         axis.scatter(*points[own].T, s=areas[own], edgecolors="white", linewidths=0.4, **kind)
         _number(axis, points[own], counts[own], number)
+    if rest.any():
+        others = f"{len(np.unique(labels[rest]))} others"
+        axis.scatter([], [], c=OTHERS, linewidths=0, label=others)
     axis.set(xticks=[], yticks=[])
     axis.set_title(title, fontsize=10, loc="left")
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8.5, markerscale=1.2)
+    legend = figure.legend(loc="outside right upper", frameon=False, fontsize=8.5)
+    for handle in legend.legend_handles:
+        cast(Any, handle).set_sizes([LEGEND_AREA])
     return figure
 
 

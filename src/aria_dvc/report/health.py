@@ -77,7 +77,11 @@ def health(
         facts: by log.
     """
     found = [
-        *(one for log, numbers in credit.items() for one in _log_findings(log, numbers, facts[log])),
+        *(
+            one
+            for log, numbers in credit.items()
+            for one in _log_findings(log, numbers, facts[log])
+        ),
         *(one for name, of in learning.items() for one in _learning_findings(name, of)),
         *(one for game, of in evaluation.items() for one in _game_findings(game, of)),
         *_comparison_findings(evaluation),
@@ -107,7 +111,9 @@ def _outcomes(log: str, facts: LogFacts) -> Iterator[Finding]:
         words = f"no success in {facts.episodes} games: every credit is 0 or below"
         yield Finding(log, "no_success", words, "easier games or a better warm start (base_model)")
     elif low == high:
-        words = f"all {facts.episodes} games have the reward {low:g}: there is nothing to tell apart"
+        words = (
+            f"all {facts.episodes} games have the reward {low:g}: there is nothing to tell apart"
+        )
         yield Finding(log, "equal_outcomes", words, "harder games, other opponents or rewards")
     yield from _failures(log, dict(facts.failed), facts.episodes)
 
@@ -161,9 +167,7 @@ def _reward_model(category: str, model: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(about, "reward_model_constant", words, "online.credit: games, or more games")
 
 
-def _policy(
-    about: str, policy: Mapping[str, Any], online: Mapping[str, Any]
-) -> Iterator[Finding]:
+def _policy(about: str, policy: Mapping[str, Any], online: Mapping[str, Any]) -> Iterator[Finding]:
     if reason := policy.get("not_trained"):
         yield Finding(about, "not_trained", f"was not trained: {reason}", level="note")
     elif policy.get("steps") == 0 and not online.get("updates"):
