@@ -196,7 +196,7 @@ def test_what_is_wrong_is_found_and_nothing_else(name):
     change, check, words = WRONG[name]
     found = changed(change)
     checks = {one.check for one in found}
-    assert checks == {check} or checks == {check, "ratio_undefined"} and name == "no step"
+    assert checks == {check} or (checks == {check, "ratio_undefined"} and name == "no step")
     first = next(one for one in found if one.check == check)
     assert words in first.words
     assert first.line.startswith(f"{first.about}: ")

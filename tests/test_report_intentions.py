@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import entropy
 
 import aria_dvc
 from aria_dvc.intentions.log import Log
+from aria_dvc.report.agreement import agreement
 from aria_dvc.report.figures import NAMED, intention_map
 from aria_dvc.report.intentions import COLUMNS, above_turn, central_texts, intention_table
 from aria_dvc.report.names import FEWEST, MOST, class_terms, tokens
@@ -213,3 +215,25 @@ def test_the_table_of_a_log_goes_with_its_credit():
     best = table.loc[table["above_turn"].idxmax()]
     assert "capital" in best["name"]
     assert all(1 <= len(texts) <= 3 for texts in table["examples"])
+
+
+def test_agreement_with_given_labels_is_that_of_the_textbook():
+    given = np.array(["a", "a", "a", "b", "b", "c"])
+    same = agreement(np.array([5, 5, 5, 1, 1, 0]), given)
+    assert (same["purity"], same["nmi"], same["ami"]) == pytest.approx((1.0, 1.0, 1.0))
+    one = agreement(np.zeros(6, int), given)
+    assert one["purity"] == one["largest_class"] == 0.5
+    assert one["nmi"] == pytest.approx(0.0)
+    halves = agreement(np.array([0, 0, 1, 1, 1, 1]), given)
+    assert halves["purity"] == pytest.approx(4 / 6)
+    joint, rows, columns = [2, 1, 2, 1], [2, 4], [3, 2, 1]
+    shared = entropy(rows) + entropy(columns) - entropy(joint)
+    assert halves["nmi"] == pytest.approx(shared / ((entropy(rows) + entropy(columns)) / 2))
+    assert (halves["utterances"], halves["intentions"], halves["classes"]) == (6, 2, 3)
+
+
+def test_random_intentions_agree_with_nothing():
+    rng = np.random.default_rng(0)
+    found = agreement(rng.integers(0, 50, 500), rng.integers(0, 5, 500))
+    assert found["nmi"] > 0.1  # many small cells look like agreement
+    assert abs(found["ami"]) < 0.05

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from aria_dvc.params import VANILLA
 from aria_dvc.report.intervals import (
     clustered_bootstrap,

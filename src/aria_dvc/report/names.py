@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 
 FEWEST, MOST = 3, 5
 SHARE = 0.3
 """Beyond the fewest, a term is named only with at least this share of the best one's weight."""
-WIDESPREAD = 0.5
+SUPPORT = 0.05
+"""Share of a group's texts that must have a term for it to name the group."""
+OFTEN, WIDESPREAD = 0.1, 0.5
+"""A term is widespread where more than half of the groups have it in a tenth of their texts."""
 NOTHING = 3
 SHORT = 2  # letters
 MEANT = frozenset(
@@ -38,9 +42,10 @@ def class_terms(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]
     """The most distinctive terms of every group.
 
     The weight of term t in class c is (count of t in c / terms of c) * log(1 + A / count of t in
-    all classes), A being the mean number of terms a class. What more than half of the classes say,
-    and then what any English text has, fills a name of under FEWEST terms; what is both, or a
-    short word of any text ("is", "a"), is named only where there is nothing else.
+    all classes), A being the mean number of terms a class; 0 where fewer than SUPPORT of the
+    class's texts have the term. What OFTEN stands in most classes, and then what any English text
+    has, fills a name of under FEWEST terms; what is both, or a short word of any text ("is", "a"),
+    is named only where there is nothing else.
 
     Args:
         texts: n texts. labels: (n,) integers, the group of each.
@@ -49,26 +54,39 @@ def class_terms(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]
         label -> up to MOST terms, no two of which share a word, in the order of the group's most
         frequent text; none where no text has a word.
     """
+    groups, own = np.unique(labels), list(texts)
+    names, counts = _counted(own)
+    if not len(names):
+        return {int(label): [] for label in groups}
+    members = [np.flatnonzero(labels == group) for group in groups]
+    sums = np.stack([np.asarray(counts[rows].sum(axis=0)).ravel() for rows in members])
+    said = counts.sign()
+    share = np.stack([np.asarray(said[rows].mean(axis=0)).ravel() for rows in members])
+    weights = np.where(share >= SUPPORT, _class_tf_idf(sums), 0.0)
+    rank = _ranks(names, (share >= OFTEN).mean(axis=0) > WIDESPREAD)
+    return {
+        int(group): _as_said(_best(names, row, rank), [own[place] for place in rows])
+        for group, row, rows in zip(groups, weights, members, strict=True)
+    }
+
+
+def _counted(texts: list[str]) -> tuple[np.ndarray, Any]:
+    """The T terms of n texts, and their (n, T) sparse counts; no terms where no text has a word."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    groups = np.unique(labels)
     counter = CountVectorizer(analyzer=_terms)
     try:
         counts = counter.fit_transform(texts).tocsr()
-    except ValueError:  # no text has a word
-        return {int(label): [] for label in groups}
-    names = counter.get_feature_names_out()
-    sums = np.stack([np.asarray(counts[labels == g].sum(axis=0)).ravel() for g in groups])
-    spread = (sums > 0).mean(axis=0) > WIDESPREAD
+    except ValueError:
+        return np.zeros(0, dtype=object), None
+    return counter.get_feature_names_out(), counts
+
+
+def _ranks(names: np.ndarray, widespread: np.ndarray) -> np.ndarray:
+    """(T,) int: 0 distinctive, 1 widespread, 2 common English, NOTHING where it tells nothing."""
     common = np.array([_is_common(name) for name in names])
     short = np.array([len(name) <= SHORT for name in names])
-    rank = np.where(common & short, NOTHING, 1 * spread + 2 * common)
-    weights = _class_tf_idf(sums)
-    found = {}
-    for group, row in zip(groups, weights, strict=True):
-        own = [texts[place] for place in np.flatnonzero(labels == group)]
-        found[int(group)] = _as_said(_best(names, row, rank), own)
-    return found
+    return np.where(common & short, NOTHING, 1 * widespread + 2 * common)
 
 
 def _as_said(terms: list[str], texts: Sequence[str]) -> list[str]:
@@ -82,7 +100,7 @@ def _terms(text: str) -> Iterator[str]:
     """Words, and pairs of neighbours that both mean something."""
     words = tokens(text)
     yield from words
-    for first, second in zip(words, words[1:], strict=False):
+    for first, second in pairwise(words):
         if not _is_common(first) and not _is_common(second):
             yield f"{first} {second}"
 
