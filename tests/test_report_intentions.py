@@ -235,5 +235,5 @@ def test_agreement_with_given_labels_is_that_of_the_textbook():
 def test_random_intentions_agree_with_nothing():
     rng = np.random.default_rng(0)
     found = agreement(rng.integers(0, 50, 500), rng.integers(0, 5, 500))
-    assert found["nmi"] > 0.1  # many small cells look like agreement
+    assert found["nmi"] > 0.08  # many small cells look like agreement
     assert abs(found["ami"]) < 0.05

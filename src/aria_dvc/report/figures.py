@@ -144,12 +144,13 @@ def intention_map(
     shown = [number for number in names if (labels == number).any()][: len(NAMED)]
     rest = ~np.isin(labels, shown)
     if rest.any():
-        axis.scatter(*points[rest].T, s=areas[rest], c=OTHERS, linewidths=0)
+        axis.scatter(points[rest, 0], points[rest, 1], s=areas[rest], c=OTHERS, linewidths=0)
     for number, (colour, marker) in zip(shown, NAMED, strict=False):
         own = labels == number
         label = f"{number}  {shorten(names[number], WIDEST_NAME, placeholder=' ..')}"
         kind: dict[str, Any] = {"c": colour, "marker": marker, "label": label}
-        axis.scatter(*points[own].T, s=areas[own], edgecolors="white", linewidths=0.4, **kind)
+        x, y = points[own].T
+        axis.scatter(x, y, s=areas[own], edgecolors="white", linewidths=0.4, **kind)
         _number(axis, points[own], counts[own], number)
     if rest.any():
         others = f"{len(np.unique(labels[rest]))} others"

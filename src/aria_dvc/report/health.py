@@ -17,6 +17,27 @@ IDLE_CELLS = 0.8
 MANY_FAILURES = 0.25
 MANY_ZEROS = 0.9
 SIGNIFICANT = 0.05
+CHECKS = (
+    "no_success",
+    "equal_outcomes",
+    "refused_moves",
+    "no_step",
+    "worse",
+    "utility_falls",
+    "not_after_correction",
+    "reward_model_constant",
+    "reward_model_undefined",
+    "credit_no_better_than_mean",
+    "aggregation_idle",
+    "zero_advantages",
+    "k_at_edge",
+    "undecided",
+    "several_differences",
+    "not_trained",
+    "r2_undefined",
+    "ratio_undefined",
+)
+"""The checks, what spoils a result most first."""
 BY_CELLS = ("aria", "aria_recent", "prefix")
 """Methods whose credit of a turn that is alone in its cell is that turn's own return."""
 
@@ -70,7 +91,7 @@ def health(
     learning: Mapping[str, Any],
     evaluation: Mapping[str, Any],
 ) -> list[Finding]:
-    """All findings of a run, warnings first, in the order of the pipeline.
+    """All findings of a run: warnings before notes, then in the order of CHECKS.
 
     Args:
         credit, learning, evaluation: what metrics/details/ has under these names.
@@ -86,7 +107,7 @@ def health(
         *(one for game, of in evaluation.items() for one in _game_findings(game, of)),
         *_comparison_findings(evaluation),
     ]
-    return sorted(found, key=lambda one: one.level != "warning")
+    return sorted(found, key=lambda one: (one.level != "warning", CHECKS.index(one.check)))
 
 
 def _log_findings(log: str, numbers: Mapping[str, Any], facts: LogFacts) -> Iterator[Finding]:

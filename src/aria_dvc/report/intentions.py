@@ -69,7 +69,7 @@ def intention_table(
     """
     import pandas as pd
 
-    names = _names(log, log.text if words is None else words)
+    names = _names(log, log.text.tolist() if words is None else words)
     value = _spread_out(log, credit)
     above = _spread_out(log, above_turn(log, credit))
     rows = [
