@@ -7,12 +7,16 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import stored_log
 from scipy.stats import entropy
+from stored_log import NAME, params_of, run_to, write_entries
 
 import aria_dvc
 from aria_dvc.intentions.log import Log
+from aria_dvc.pipeline.report import Run, _facts, _intention_map, write_intentions
 from aria_dvc.report.agreement import agreement
 from aria_dvc.report.figures import NAMED, intention_map
+from aria_dvc.report.health import LogFacts
 from aria_dvc.report.intentions import COLUMNS, above_turn, central_texts, intention_table
 from aria_dvc.report.names import FEWEST, MOST, class_terms, tokens
 
@@ -180,6 +184,50 @@ def test_what_is_said_often_is_drawn_large_and_all_are_named_where_they_are_few(
     assert legend == ["1  name 1", "0  name 0"]
     small, large = sorted(seen[1].get_sizes())
     assert large == pytest.approx(10 * small)
+
+
+def test_a_dollar_in_a_name_begins_no_formula():
+    figure = intention_map(
+        np.zeros((2, 2)), np.array([0, 1]), np.ones(2), {0: "$5, $\\frac, $", 1: "cat"}, "title"
+    )
+    figure.canvas.draw()
+    assert figure.legends[0].get_texts()[0].get_text().count("\\$") == 3
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch) -> Run:
+    """A log that has gone through the stages up to `aggregate`."""
+    monkeypatch.chdir(tmp_path)
+    log = write_entries(tmp_path / "log.jsonl", stored_log.entries())
+    run_to("aggregate", log)
+    return Run(params_of(log))
+
+
+def test_the_stage_writes_a_small_table_of_every_log(run, tmp_path):
+    write_intentions(run, tmp_path / "intentions")
+    (file,) = (tmp_path / "intentions").iterdir()
+    assert file.name == f"{NAME}.csv"
+    found = pd.read_csv(file)
+    assert list(found.columns) == list(COLUMNS)
+    rewards = pd.read_parquet(run.logs[NAME].rewards)
+    assert found["actions"].sum() == len(rewards)
+    means = rewards.groupby("label")["reward"].mean()
+    assert found.set_index("intention")["credit"].to_dict() == pytest.approx(
+        means.to_dict(), abs=1e-5
+    )
+    assert found["examples"].str.contains(r"\(\d+\.\d\)").all()
+    texts = [text for cell in found["examples"] for text in cell.split(" | ")]
+    assert max(map(len, texts)) <= 80
+
+
+def test_the_map_of_a_log_is_drawn_with_its_names(run, tmp_path):
+    _intention_map(run, NAME, tmp_path)
+    assert (tmp_path / f"intentions_{NAME}.png").stat().st_size > 10_000
+
+
+def test_the_facts_of_a_log_are_those_of_its_tables(run):
+    facts = _facts(run.logs[NAME])
+    assert facts == LogFacts((2, 6), 12, {}, (0.0, 1.0))
 
 
 def entries():

@@ -101,7 +101,7 @@ def intention_table(
     Args: as of `aria_dvc.credit`; k: None for that of the best silhouette.
 
     Returns:
-        One row an intention, the most frequent first: intention, name (three to five distinctive
+        One row an intention, the most frequent first: intention, name (up to five distinctive
         terms), examples (the most central utterances), size, actions, role, role_share, turn,
         position, credit, above_turn with its 95 % interval, spread; see report/intentions.py.
 

@@ -16,6 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from aria_dvc.files import written_aside
+from aria_dvc.shown import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,8 +148,7 @@ def intention_map(
         axis.scatter(points[rest, 0], points[rest, 1], s=areas[rest], c=OTHERS, linewidths=0)
     for number, (colour, marker) in zip(shown, NAMED, strict=False):
         own = labels == number
-        label = f"{number}  {shorten(names[number], WIDEST_NAME, placeholder=' ..')}"
-        kind: dict[str, Any] = {"c": colour, "marker": marker, "label": label}
+        kind: dict[str, Any] = {"c": colour, "marker": marker, "label": _label(number, names)}
         x, y = points[own].T
         axis.scatter(x, y, s=areas[own], edgecolors="white", linewidths=0.4, **kind)
         _number(axis, points[own], counts[own], number)
@@ -161,6 +161,12 @@ def intention_map(
     for handle in legend.legend_handles:
         cast(Any, handle).set_sizes([LEGEND_AREA])
     return figure
+
+
+def _label(number: int, names: dict[int, str]) -> str:
+    """The number and name, cut; a dollar of the texts begins no formula."""
+    name = shorten(printable(names[number]), WIDEST_NAME, placeholder=" ..")
+    return f"{number}  {name}".replace("$", r"\$")
 
 
 def _number(axis: Axes, points: np.ndarray, counts: np.ndarray, number: int) -> None:

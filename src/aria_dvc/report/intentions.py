@@ -54,7 +54,7 @@ def intention_table(
 
     Returns:
         intention: its number, as in `rewards.label` and `aria_dvc.credit`.
-        name: three to five distinctive terms (see report/names.py), parted by commas. Where two
+        name: up to five distinctive terms (see report/names.py), parted by commas. Where two
             intentions would be called alike, the number is added.
         examples: list of the different texts that are nearest to the mean of its vectors, of
             equally near ones the most frequent.
