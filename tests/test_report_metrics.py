@@ -607,3 +607,13 @@ def test_too_little_for_a_projection_is_drawn_as_it_is(rows, width):
     drawn, points = project(vectors, 100, 0)
     assert points.shape == (rows, 2)
     np.testing.assert_array_equal(points[:, : min(width, 2)], vectors[drawn][:, :2])
+
+
+def test_what_is_said_over_and_over_is_on_the_map():
+    vectors = np.random.default_rng(0).normal(size=(600, 1)).astype(np.float32)
+    vectors[200:] = vectors[0]
+    drawn = [project(vectors, 20, seed)[0] for seed in range(20)]
+    assert all(0 in rows for rows in drawn)
+    assert all(len(set(rows)) == 20 for rows in drawn)
+    assert len({rows.tobytes() for rows in drawn}) == 20
+    assert project(vectors, 1000, 0)[0].tolist() == list(range(200))

@@ -14,6 +14,7 @@ import numpy as np
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.patheffects import withStroke
 
 from aria_dvc.files import written_aside
 from aria_dvc.shown import printable
@@ -151,7 +152,8 @@ def intention_map(
         kind: dict[str, Any] = {"c": colour, "marker": marker, "label": _label(number, names)}
         x, y = points[own].T
         axis.scatter(x, y, s=areas[own], edgecolors="white", linewidths=0.4, **kind)
-        _number(axis, points[own], counts[own], number)
+    for number in shown:  # above all points
+        _number(axis, points[labels == number], number)
     if rest.any():
         others = f"{len(np.unique(labels[rest]))} others"
         axis.scatter([], [], c=OTHERS, linewidths=0, label=others)
@@ -169,11 +171,19 @@ def _label(number: int, names: dict[int, str]) -> str:
     return f"{number}  {name}".replace("$", r"\$")
 
 
-def _number(axis: Axes, points: np.ndarray, counts: np.ndarray, number: int) -> None:
-    """The intention's number at its most frequent utterance."""
-    place = points[int(counts.argmax())]
+def _number(axis: Axes, points: np.ndarray, number: int) -> None:
+    """The intention's number at the utterance that is nearest to the middle of its own."""
+    middle = np.median(points, axis=0)
+    place = points[int(np.square(points - middle).sum(axis=1).argmin())]
     axis.annotate(
-        str(number), place, xytext=(4, 4), textcoords="offset points", fontsize=8.5, color="#222222"
+        str(number),
+        place,
+        xytext=(5, 4),
+        textcoords="offset points",
+        fontsize=9.5,
+        fontweight="bold",
+        color="#222222",
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],
     )
 
 
