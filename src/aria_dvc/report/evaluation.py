@@ -51,7 +51,8 @@ def evaluation_metrics(
             `efficiency` and `fairness`, NaN where a game has none).
         adversarial: the rate is the win rate (own utility strictly above the opponent's), with
             the shares of games with and without a deal beside it; otherwise the success rate.
-        baselines: variants with which all others are compared.
+        baselines: variants with which all others are compared, besides vanilla; two baselines are
+            compared once.
 
     Returns:
         all: by variant over all roles (see `_variant_metrics`); by_role, by_opponent: role or
@@ -63,17 +64,21 @@ def evaluation_metrics(
     """
     roles, opponents = (_parts(games, name) for name in ("role", "opponent"))
     by_kind = {k: _by_variant(rows, adversarial) for k, rows in _parts(games, "kind")}
-    differences = {name: _differences(games, name, roles, opponents) for name in baselines}
+    compared = tuple(dict.fromkeys((VANILLA, *baselines)))
+    differences = {
+        name: _differences(games, compared[: place + 1], roles, opponents)
+        for place, name in enumerate(compared)
+    }
     return {
         "all": _by_variant(games, adversarial),
         "by_role": {role: _by_variant(rows, adversarial) for role, rows in roles},
         "by_opponent": {name: _by_variant(rows, adversarial) for name, rows in opponents},
-        "minus_vanilla": _gains(games, VANILLA),
+        "minus_vanilla": differences[VANILLA]["all"],
         "differences": differences,
         "winnable": {
             "all": _winnable_rates(games),
             "by_role": {role: _winnable_rates(rows) for role, rows in roles},
-            "minus_vanilla": _gains(games[games["winnable"]], VANILLA),
+            "minus_vanilla": _gains(games[games["winnable"]], (VANILLA,)),
         },
         **({"by_kind": by_kind} if by_kind else {}),
     }
@@ -82,14 +87,11 @@ def evaluation_metrics(
 def with_holm(evaluation: dict[str, Any]) -> dict[str, Any]:
     """The evaluation of all games with `p_holm` and `comparisons` in every difference.
 
-    p is adjusted within a family (see FAMILIES), over all games, variants and baselines;
-    `minus_vanilla` has the numbers of `differences.vanilla.all`.
+    p is adjusted within a family (see FAMILIES), over all games, variants and baselines.
     """
     for family in FAMILIES:
         adjust([gain for of in evaluation.values() for gain in _family(of, family)])
     adjust([g for of in evaluation.values() for g in of["winnable"]["minus_vanilla"].values()])
-    for of in evaluation.values():
-        of["minus_vanilla"] = of["differences"].get(VANILLA, {}).get("all", of["minus_vanilla"])
     return evaluation
 
 
@@ -113,15 +115,15 @@ def _parts(games: pd.DataFrame, name: str) -> list[tuple[str, pd.DataFrame]]:
 
 def _differences(
     games: pd.DataFrame,
-    baseline: str,
+    baselines: Sequence[str],
     roles: Sequence[tuple[str, pd.DataFrame]],
     opponents: Sequence[tuple[str, pd.DataFrame]],
 ) -> dict[str, Any]:
-    """Every variant minus one baseline: over all games, by role and by opponent."""
+    """The other variants minus the last baseline: over all games, by role and by opponent."""
     return {
-        "all": _gains(games, baseline),
-        "by_role": {role: _gains(rows, baseline) for role, rows in roles},
-        "by_opponent": {name: _gains(rows, baseline) for name, rows in opponents},
+        "all": _gains(games, baselines),
+        "by_role": {role: _gains(rows, baselines) for role, rows in roles},
+        "by_opponent": {name: _gains(rows, baselines) for name, rows in opponents},
     }
 
 
@@ -140,9 +142,10 @@ def _winnable_rates(rows: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _gains(games: pd.DataFrame, baseline: str) -> dict[str, Any]:
-    """Every variant's paired difference to one, over the games that both have played."""
-    names = [str(name) for name in games["variant"].unique()]
+def _gains(games: pd.DataFrame, baselines: Sequence[str]) -> dict[str, Any]:
+    """The paired difference of every variant but the baselines to the last of these, over the
+    games that both have played."""
+    names, baseline = [str(name) for name in games["variant"].unique()], baselines[-1]
     if baseline not in names:
         return {}
     tables = {
@@ -150,7 +153,7 @@ def _gains(games: pd.DataFrame, baseline: str) -> dict[str, Any]:
         for measure in ("won", *PAIRED)
         if measure in games
     }
-    return {name: _gain(tables, name, baseline) for name in names if name != baseline}
+    return {name: _gain(tables, name, baseline) for name in names if name not in baselines}
 
 
 def _gain(tables: dict[str, pd.DataFrame], name: str, baseline: str) -> dict[str, Any]:
