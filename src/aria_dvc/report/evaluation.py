@@ -46,21 +46,18 @@ def evaluation_metrics(
 
     Args:
         games: one row an episode (see arena/evaluate.py), of all variants, whether its
-            configuration can be won by its role (bool column `winnable`), what kind of task it is
+            configuration can be won by its role (bool column `winnable`), its kind of task
             (column `kind`, null without kinds), and what it was worth (float64 columns
             `efficiency` and `fairness`, NaN where a game has none).
         adversarial: the rate is the win rate (own utility strictly above the opponent's), with
-            the shares of games with and without a deal beside it; otherwise the success rate.
-        baselines: variants with which all others are compared, besides vanilla; two baselines are
-            compared once.
+            the shares of games with and without a deal; otherwise the success rate.
+        baselines: what all others are compared with, besides vanilla; two of them are once.
 
     Returns:
-        all: by variant over all roles (see `_variant_metrics`); by_role, by_opponent: role or
-        opponent -> by variant; minus_vanilla: variant -> paired difference on the same
-        configurations and seeds, over all roles, clustered by configuration (see `_gain`);
-        differences: baseline -> the same as `all`, and `by_role`, `by_opponent`;
-        winnable: the rates and differences of the winnable games alone; by_kind, where tasks have
-        kinds: kind -> by variant.
+        all: by variant (see `_variant_metrics`); by_role, by_opponent: name -> by variant;
+        differences: baseline -> see `_differences`; minus_vanilla: its `all` for vanilla;
+        winnable: rates and differences of the winnable games alone; by_kind: kind -> by variant,
+        where tasks have kinds.
     """
     roles, opponents = (_parts(games, name) for name in ("role", "opponent"))
     by_kind = {k: _by_variant(rows, adversarial) for k, rows in _parts(games, "kind")}

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from aria_dvc.intentions.log import Log
 
 EXAMPLES = 3
-COLUMNS = (
-    "intention",
-    "name",
-    "examples",
-    "size",
-    "actions",
-    "role",
-    "role_share",
-    "turn",
-    "position",
-    "credit",
-    "above_turn",
-    "above_turn_low",
-    "above_turn_high",
-    "spread",
-)
+COLUMNS = {
+    "intention": "its number, as in `rewards.label` and `aria_dvc.credit`",
+    "name": "up to five distinctive terms (report/names.py), with its number if two are alike",
+    "examples": "list of different texts: the nearest to the mean vector, then the most frequent",
+    "size": "utterances",
+    "actions": "those of them that have a credit",
+    "role": "who says it most",
+    "role_share": "which share of it",
+    "turn": "mean own turn of the speaker, from 1",
+    "position": "mean place in the dialogue, from 0 (first utterance) to 1 (last)",
+    "credit": "mean credit of its actions",
+    "above_turn": "mean of the credit minus the mean credit of the same role and own turn",
+    "above_turn_low": "lower end of its 95 % bootstrap interval over groups of episodes",
+    "above_turn_high": "upper end",
+    "spread": "standard deviation (population) of the credit of its actions",
+}
 
 
 def intention_table(
@@ -53,19 +53,8 @@ def intention_table(
         examples: so many are shown.
 
     Returns:
-        intention: its number, as in `rewards.label` and `aria_dvc.credit`.
-        name: up to five distinctive terms (see report/names.py), parted by commas. Where two
-            intentions would be called alike, the number is added.
-        examples: list of the different texts that are nearest to the mean of its vectors, of
-            equally near ones the most frequent.
-        size, actions: its utterances, and those of them that have a credit.
-        role, role_share: who says it most, and which share of it.
-        turn: mean own turn of the speaker, from 1. position: mean place in the dialogue, from 0
-            (first utterance) to 1 (last).
-        credit, spread: mean and standard deviation (population) of the credit of its actions;
-            NaN without actions.
-        above_turn, above_turn_low, above_turn_high: mean of the credit minus the mean credit of
-            the same role and own turn, with its 95 % bootstrap interval over groups of episodes.
+        The columns of COLUMNS; what is said of credit is NaN without actions, an interval also
+        where there is none (see `clustered_bootstrap`).
     """
     import pandas as pd
 
