@@ -194,7 +194,7 @@ def _policy(about: str, policy: Mapping[str, Any], online: Mapping[str, Any]) ->
     elif policy.get("steps") == 0 and not online.get("updates"):
         words = "took no step, so it is the base model"
         yield Finding(about, "no_step", words, "games whose outcomes differ, or another credit")
-    elif policy.get("zero_advantages", 0.0) >= MANY_ZEROS:
+    elif (policy.get("zero_advantages") or 0.0) >= MANY_ZEROS:
         words = f"{_percent(policy['zero_advantages'])} of its offline advantages are 0"
         yield Finding(about, "zero_advantages", words, "policy.advantage: centred, or more games")
     if "gradient_variance_ratio" in policy and gradient_ratio(dict(policy)) is None:
