@@ -12,7 +12,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # HASHES=no installs the same versions unchecked, with what they ask for on this platform.
 HASHES ?= yes
 PIP := $(PY) -m pip
-INSTALL := $(PIP) install --quiet --progress-bar on
+# Modules are compiled when they are first imported: most never are, and all would take half a minute.
+INSTALL := $(PIP) install --quiet --progress-bar on --no-compile
 CHECKED := --require-hashes --no-deps --no-build-isolation
 REFUSED := { echo "error: not installed, for the reason that pip gives above. A file whose sum is not listed" \
 	"may be another build for your platform or one that was tampered with: see CONTRIBUTING.md, 'Requirements'." \

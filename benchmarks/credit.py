@@ -22,9 +22,11 @@ import numpy as np
 
 from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.logs import read_logs
-from aria_dvc.credit.methods.registry import make_method, method_class, method_names
-from aria_dvc.credit.quality import Baselines, baselines, credit_quality
+from aria_dvc.credit.methods.base import CreditMethod, fit_values
+from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.credit.skill import skill_scores, with_baselines
+from aria_dvc.credit.variance import variances
 from aria_dvc.errors import AriaError
 from aria_dvc.files import written_aside
 from aria_dvc.intentions.embedding import embed_texts
@@ -40,7 +42,6 @@ COLUMNS = (
     "gamma 1: R2 of q",
     "gamma 1: action adds",
     "variance ratio",
-    "all, s",
 )
 
 
@@ -49,23 +50,25 @@ def main() -> None:
     lines = []
     for path in args.logs:
         data = data_of(path, args)
+        methods = {name: make_method(name) for name in args.methods if fits(name, data)}
         start = time.perf_counter()
-        known = baselines(data, args.folds, args.seed)
+        scores = scores_of(methods, data, args)
+        took = time.perf_counter() - start
+        plain = data.undiscounted()
+        undiscounted = scores if plain is None else scores_of(methods, plain, args)
         lines += [
             f"{path.name}: {data.episodes} episodes, {len(data.actions)} actions, k = "
             f"{data.labels.max() + 1}, gamma = {args.gamma}, {args.folds} folds by "
             f"{args.group_by or 'episode'}, outcome {args.outcome}, moves "
-            f"{'left out' if args.no_moves else 'credited'}; baselines in "
-            f"{time.perf_counter() - start:.0f} s",
+            f"{'left out' if args.no_moves else 'credited'}; {len(methods)} methods and the "
+            f"baselines fitted and scored out of fold in {took:.0f} s",
             "",
             "| " + " | ".join(COLUMNS) + " |",
             "|" + "---|" * len(COLUMNS),
+            *("| " + " | ".join(row(name, scores, undiscounted)) + " |" for name in methods),
+            "",
         ]
-        print("\n".join(lines[-4:]), flush=True)
-        for name in args.methods:
-            lines.append("| " + " | ".join(row(name, data, known, args)) + " |")
-            print(lines[-1], flush=True)
-        lines.append("")
+    print("\n".join(lines))
     if args.out:
         with written_aside(args.out) as aside:
             aside.write_text("\n".join(lines), "utf-8")
@@ -97,27 +100,41 @@ def data_of(path: Path, args: argparse.Namespace) -> Log:
     return labelled(log, settings)
 
 
-def row(name: str, data: Log, known: Baselines, args: argparse.Namespace) -> list[str]:
-    start = time.perf_counter()
+def fits(name: str, data: Log) -> bool:
+    """Whether the method knows this game."""
     try:
         make_method(name).fit(data.where(data.episode < 2))
     except AriaError:
-        return [name, *("-" for _ in COLUMNS[1:])]
-    quality = credit_quality(
-        method_class(name), data, args.folds, args.seed, sample_size=False, known=known
-    )
-    with_gamma = quality["skill"]["all"]
-    plain = (quality["undiscounted_skill"] or quality["skill"])["all"]
+        return False
+    return True
+
+
+def scores_of(
+    methods: dict[str, CreditMethod], data: Log, args: argparse.Namespace
+) -> dict[str, dict[str, Any]]:
+    """Of each method the scores of all roles, and the variance ratio of what would be trained."""
+    held, known = with_baselines(methods, data, args.folds, args.seed)
+    found = {}
+    for name, values in held.items():
+        method = methods[name]
+        used = fit_values(method, data) if method.in_sample else values
+        before, after = variances(data.targets, used.q)
+        scores = skill_scores(values, known, data, args.seed)["all"]
+        found[name] = {**scores, "variance_ratio": after / before if before else np.nan}
+    return found
+
+
+def row(name: str, scores: dict[str, Any], plain: dict[str, Any]) -> list[str]:
+    own = scores[name]
     return [
         name,
-        shown(with_gamma["r2"]),
-        shown(with_gamma["value_r2"]),
-        shown(with_gamma["action_adds"]),
-        f"{shown(with_gamma['skill'])} over {with_gamma['over']}",
-        shown(plain["r2"]),
-        shown(plain["action_adds"]),
-        f"{quality['variance_ratio']:.3f}",
-        f"{time.perf_counter() - start:.1f}",
+        shown(own["r2"]),
+        shown(own["value_r2"]),
+        shown(own["action_adds"]),
+        f"{shown(own['skill'])} over {own['over']}",
+        shown(plain[name]["r2"]),
+        shown(plain[name]["action_adds"]),
+        f"{own['variance_ratio']:.3f}",
     ]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from starlette.responses import Response
 from tests.test_exports import log_file
 from tests.test_serve import chat, fit, serving
 from tiny_models import tiny_model, tiny_tokenizer
 
-from aria_dvc.adapters.credits import at_turn_ends, centred, credits_of, over_turns
+from aria_dvc.adapters.credits import at_turn_ends, centred, credits_of, over_turns, spoken
 from aria_dvc.adapters.prime_rl import credit_traces
 from aria_dvc.adapters.trl import TurnCredits, with_turn_credits
 from aria_dvc.adapters.verl import estimate, register, turn_scores
@@ -52,9 +54,54 @@ def test_a_folder_and_a_server_give_the_same_credits(tmp_path):
         with pytest.raises(AriaError, match=r"HTTP 422.*agent is missing"):
             credits_of(served.url)(chats)
     with pytest.raises(AriaError, match="no answer"):
-        credits_of(served.url, "alice")(chats)
+        credits_of(served.url, "alice", deadline_s=0.2)(chats)
     with pytest.raises(AriaError, match="the fitted roles are alice, bob"):
         credits_of(folder)
+
+
+@contextmanager
+def full_at_first(app, times: int):
+    """A server of `app` that has no room for the first requests."""
+    left = [times]
+
+    async def door(scope, receive, send):
+        if scope["type"] == "http" and left[0] > 0:
+            left[0] -= 1
+            response = Response(status_code=503, headers={"retry-after": "0"})
+            return await response(scope, receive, send)
+        return await app(scope, receive, send)
+
+    with serving(door) as served:
+        yield served
+
+
+def test_a_batch_of_any_size_is_scored_by_a_server_that_is_full_at_times(tmp_path):
+    folder = fit(log_file(tmp_path))
+    chats = [chat("hello", "60?", "I take it"), chat("hello")] * 200  # over what one request takes
+    with full_at_first(credit_app(load_fit(folder)), 3) as served:
+        assert credits_of(served.url, "alice")(chats) == credits_of(folder, "alice")(chats)
+
+
+def test_a_model_under_training_may_say_nothing(tmp_path):
+    folder = fit(log_file(tmp_path))
+    chats = [chat("hello", "60?", text) for text in ("", " \n", "(empty)")]
+    found = credits_of(folder, "alice")(chats)
+    assert found[0] == found[1] == found[2]
+    with serving(credit_app(load_fit(folder))) as served:
+        assert credits_of(served.url, "alice")(chats) == found
+    called = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f"}}]}
+    assert spoken([called]) == [called]
+
+
+def test_a_response_that_is_left_out_has_no_numbers():
+    mask = torch.tensor([[1, 1, 0], [0, 0, 0]])
+    assert over_turns(mask, [[2.0], [5.0]]).tolist() == [[2.0, 2.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+def test_verl_s_penalty_in_the_reward_is_kept():
+    rewards = at_turn_ends(MASK, VALUES) - 0.1 * MASK
+    _, returns = estimate(rewards, MASK)
+    np.testing.assert_allclose(returns, over_turns(MASK, [[0.3, -1.1], [1.7]]), rtol=1e-6)
 
 
 def test_verl_s_estimator_spreads_what_stands_at_the_ends(tmp_path):
@@ -80,6 +127,18 @@ def test_verl_calls_the_estimator():
     advantages, returns = get_adv_estimator_fn("aria")(**options)
     assert advantages.shape == returns.shape == MASK.shape
     assert (advantages[MASK == 0] == 0).all()
+
+
+def test_verl_s_trainer_gives_its_batch_the_advantages():
+    trainer = pytest.importorskip("verl.trainer.ppo.ray_trainer", exc_type=ImportError)
+    from verl import DataProto
+
+    register()
+    rewards, uid = at_turn_ends(MASK, VALUES), np.array(["p", "p"], dtype=object)
+    tensors = {"token_level_rewards": rewards, "response_mask": MASK}
+    batch = DataProto.from_dict(tensors=tensors, non_tensors={"uid": uid})
+    found = trainer.compute_advantage(batch, "aria").batch["advantages"]
+    np.testing.assert_allclose(found, over_turns(MASK, [[0.0, -1.5], [1.5]]))
 
 
 def test_trl_s_grpo_takes_a_credit_a_turn(tmp_path):
@@ -152,3 +211,18 @@ def test_traces_get_an_advantage_for_every_sampled_token():
     assert [n.advantages for n in traces[0].nodes] == [None, [-1.0, -1.0], None, [1.0, 1.0, 1.0]]
     assert traces[1].nodes[1].advantages == [0.0]
     assert traces[0].info["turn_rewards"] == [1.0, 3.0]
+
+
+def test_replies_that_no_model_call_made_are_no_part_of_the_baseline():
+    nodes = [
+        node("user", "hello", None),
+        node("assistant", "given", 0),
+        node("user", "b", 1),
+        node("assistant", "c", 2, 2),
+        node("user", "d", 3),
+        node("assistant", "e", 4, 1),
+    ]
+    trace = SimpleNamespace(nodes=nodes, info={})
+    credit_traces([trace], lambda chats: [[9.0, 1.0, 3.0]])
+    assert [n.advantages for n in nodes] == [None, None, None, [-1.0, -1.0], None, [1.0]]
+    assert trace.info["turn_rewards"] == [1.0, 3.0]

@@ -12,7 +12,6 @@ import pytest
 
 from aria_dvc.__main__ import main
 from aria_dvc.audit.judged import leakage, parts
-from aria_dvc.audit.signal import skill
 
 TOPICS = ["weather", "price", "colour"]
 
@@ -169,17 +168,6 @@ def test_what_a_log_says_is_no_markup(tmp_path):
     assert "\x1b" not in page
 
 
-def test_intervals_are_wider_where_groups_are_alike_within(tmp_path):
-    rng = np.random.default_rng(0)
-    base = np.ones(400)
-    group = np.repeat(np.arange(20), 20)
-    errors = rng.normal(1, 0.5, 20)[group]  # one number for all of a group
-    wide, narrow = skill(errors, base, group), skill(errors, base, np.arange(400))
-    assert wide["value"] == pytest.approx(narrow["value"])
-    assert wide["high"] - wide["low"] > 2 * (narrow["high"] - narrow["low"])
-    assert skill(errors, np.zeros(400), group) is None
-
-
 def test_noise_explains_nothing_and_leaks_nothing():
     rng = np.random.default_rng(1)
     n = 600
@@ -200,3 +188,10 @@ def test_noise_explains_nothing_and_leaks_nothing():
     leak = leakage(frame, rng.normal(size=n))
     assert leak["differing"] is None
     assert leak["later"]["value"] < 0.02
+
+
+def test_a_single_group_has_no_interval_and_is_told_so(tmp_path):
+    report = audited(write(tmp_path, episodes=12, groups=1), "--html", str(tmp_path / "a.html"))
+    over = next(row for row in report["signal"] if row["method"] == "shrinkage")
+    assert over["over_constant"]["low"] is None
+    assert any("Only 1 group" in said for said in report["advice"])

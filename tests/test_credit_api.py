@@ -17,9 +17,11 @@ from ruamel.yaml import YAML
 
 import aria_dvc
 from aria_dvc.__main__ import main
+from aria_dvc.credit.logs import log_of
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.credit.table import COLUMNS
 from aria_dvc.errors import AriaError
+from aria_dvc.records.readers import read_entries
 
 ROOT = Path(__file__).parent.parent
 
@@ -199,3 +201,11 @@ def test_the_wheel_carries_the_packaged_data(tmp_path):
         assert str(path.relative_to(src)) in names
     (entry_points,) = (name for name in names if name.endswith("entry_points.txt"))
     assert b"aria = aria_dvc.__main__:main" in zipfile.ZipFile(wheel).read(entry_points)
+
+
+def test_a_log_in_memory_has_every_text_once():
+    messages = [{"role": "assistant", "content": f"a text of some length {i}"} for i in range(3)]
+    episodes = read_entries([{"messages": messages, "reward": 1.0}])
+    log = log_of(iter(episodes), 0.95, own_vectors=False)
+    said = episodes[0].utterances
+    assert all(found is own.text for found, own in zip(log.text, said, strict=True))

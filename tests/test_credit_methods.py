@@ -14,6 +14,7 @@ from aria_dvc.credit.methods.aria import AriaCredit, AriaRecentCredit
 from aria_dvc.credit.methods.base import episode_folds, fit_values, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
+from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
 
@@ -288,3 +289,33 @@ def test_both_players_of_a_two_person_dialogue_are_credited(name):
 def test_an_unknown_method_is_answered_with_the_nearest_name():
     with pytest.raises(AriaError, match="did you mean shrinkage"):
         make_method("shrinkge")
+
+
+@pytest.mark.parametrize("name", ["aria", "prefix"])
+def test_where_one_action_has_a_history_it_has_no_advantage(name):
+    """Exactly none, however the returns are rounded: other actions give the comparison."""
+    data = dialogues(30, 3)
+    values = fit_values(make_method(name), data)
+    said = data.labels if name == "aria" else data.text
+    history, whole = (
+        [tuple(said[row - data.place[row] : row + more]) for row in data.actions] for more in (0, 1)
+    )
+    alone = np.array(
+        [history.count(h) == whole.count(w) for h, w in zip(history, whole, strict=True)]
+    )
+    assert 0 < alone.sum() < len(alone)
+    assert not values.advantage[alone].any()
+
+
+def test_means_of_cells_do_not_depend_on_the_order_of_the_episodes():
+    data = dialogues(50, topics=2)
+    order = np.random.default_rng(0).permutation(data.episodes)
+    rows = np.concatenate([np.flatnonzero(data.episode == e) for e in order])
+    columns = {n: getattr(data, n)[rows] for n in ("text", "vectors", "labels", "returns", "role")}
+    place = np.argsort(rows[data.is_action[rows]], kind="stable")
+    other = replace(data, is_action=data.is_action[rows], **columns)
+    one, again = (
+        fit_values(make_method("aria_recent", Aggregate(history=2)), log) for log in (data, other)
+    )
+    np.testing.assert_array_equal(one.q, again.q[place])
+    np.testing.assert_array_equal(one.v, again.v[place])

@@ -137,3 +137,12 @@ def test_nested_k_is_the_cut_that_shows_the_topic():
     found, chosen = nested_r2(data, columns, "shrinkage")
     assert chosen == [1] * 5
     assert found == pytest.approx(r2_by_k(data, columns, "shrinkage")[0].max(), abs=0.03)
+
+
+def test_cell_means_are_of_intentions_where_there_are_some():
+    """A log that nobody has labelled has no cells: its turn indices are no intentions."""
+    data = dialogues(20)
+    bare = replace(data, labels=data.labels * 0)
+    for log, there in ((data, True), (bare, False)):
+        quality = credit_quality(lambda: make_method("turn_index"), log, sample_size=False)
+        assert ("cell_means" in quality["r2"]) == there

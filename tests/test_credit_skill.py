@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 from tests.credit_dialogues import dialogues
 
-from aria_dvc.credit.methods.base import Values, out_of_fold
+from aria_dvc.credit.methods import shared
+from aria_dvc.credit.methods.base import Values, all_out_of_fold, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.methods.regression import HISTORY_KERNELS, KERNELS
+from aria_dvc.credit.methods.ridge import LandmarkRidge
+from aria_dvc.credit.methods.shared import kept
 from aria_dvc.credit.quality import baselines, credit_quality
-from aria_dvc.credit.skill import baseline_predictions, skill_scores
+from aria_dvc.credit.skill import baseline_predictions, skill_scores, with_baselines
 from aria_dvc.credit.variance import r_squared
 from aria_dvc.intentions.log import Log
 
@@ -116,3 +120,33 @@ def test_outcomes_are_the_last_return_where_nothing_else_is_known():
     np.testing.assert_array_equal(data.outcomes, np.repeat(last, 3))
     final = np.where(data.is_action, 1.5, np.nan)
     assert (replace(data, final=final).outcomes == 1.5).all()
+
+
+SHARING = ["kernel", "regression", "progress", "shrinkage", "aria", "group"]
+
+
+@pytest.mark.parametrize("order", [SHARING, SHARING[::-1]])
+def test_methods_that_share_give_what_each_gives_alone(order):
+    data = dialogues(24)
+    held = all_out_of_fold({name: make_method(name) for name in order}, data, 3, valued=order[:4])
+    for name in order:
+        alone = out_of_fold(make_method(name), data, 3, with_value=name in order[:4])
+        np.testing.assert_allclose(held[name].q, alone.q, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(held[name].v, alone.v, rtol=0, atol=1e-9)
+
+
+def test_what_is_shared_is_made_once_a_fold_and_forgotten(monkeypatch):
+    made: list[str] = []
+    fit = LandmarkRidge.fit
+
+    def counted(self, *args):
+        made.append(self.kernel.__name__)
+        return fit(self, *args)
+
+    monkeypatch.setattr(LandmarkRidge, "fit", counted)
+    methods = {name: make_method(name) for name in ("kernel", "regression")}
+    with_baselines(methods, dialogues(12), 2)
+    assert sorted(made) == sorted(2 * [k.__name__ for k in (*KERNELS, *HISTORY_KERNELS)])
+    assert not shared._KEPT
+    data = dialogues(4)
+    assert kept(data, "outside", lambda: 1) + kept(data, "outside", lambda: 2) == 3

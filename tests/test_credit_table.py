@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,10 @@ from tests.credit_dialogues import dialogues
 
 import aria_dvc
 from aria_dvc.credit.cells import cell_codes
-from aria_dvc.credit.table import COLUMNS
+from aria_dvc.credit.methods.base import fit_values
+from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.settings import Aggregate
+from aria_dvc.credit.table import COLUMNS, credit_rows
 
 # Texts of two roles; alice's final reward is the number.
 LOG = [
@@ -89,3 +93,44 @@ def test_scored_actions_count_the_fitted_members_of_their_cells():
     assert found["n_cell"].tolist() == [3, 2, 0, 0]
     assert np.isfinite(found[["credit", "baseline", "advantage"]]).all(axis=None)
     assert found["standard_error"].isna().tolist() == [False, False, True, True]
+
+
+def rows_of(log, name, **options):
+    """The credit table of a log that is its own fit, and the method."""
+    method = make_method(name, Aggregate(**options))
+    values = fit_values(method, log)
+    position = np.arange(len(log)) - np.flatnonzero(np.diff(log.episode, prepend=-1))[log.episode]
+    ids = np.array([f"e{i}" for i in range(log.episodes)], dtype=object)
+    named = replace(log, episode_ids=ids, position=position)
+    return credit_rows(named, named, values, method), method
+
+
+@pytest.mark.parametrize("history", [0, 1, 2, 3])
+def test_cells_of_recent_histories_are_those_whose_means_are_the_credit(history):
+    """0 is chosen by cross-validation; the table then has the cells of what was chosen."""
+    log = dialogues(60, topics=2)
+    found, method = rows_of(log, "aria_recent", history=history)
+    assert method.span == (history or method.history_)
+    means = found.groupby("cell")["return"].transform("mean")
+    np.testing.assert_allclose(found["credit"], means)
+    np.testing.assert_allclose(
+        found["baseline"], found.groupby("anchor")["return"].transform("mean")
+    )
+    assert (found["n_cell"] == found.groupby("cell")["cell"].transform("size")).all()
+
+
+@pytest.mark.parametrize(("anchor", "back"), [("observation", 1), ("intentions", 2)])
+def test_anchors_of_gigpo_are_those_that_it_compares(anchor, back):
+    log = dialogues(60, topics=2)
+    found, _ = rows_of(log, "gigpo", anchor=anchor)
+    said = log.labels if anchor == "intentions" else log.text
+    past = [tuple(said[max(row - back, row - log.place[row]) : row]) for row in log.actions]
+    pairs = pd.DataFrame({"anchor": found["anchor"], "past": past}).drop_duplicates()
+    assert len(pairs) == pairs["anchor"].nunique() == pairs["past"].nunique()
+
+
+@pytest.mark.parametrize(("name", "known"), [("aria", True), ("group", False), ("gigpo", False)])
+def test_only_means_of_cells_have_a_standard_error(name, known):
+    found, _ = rows_of(dialogues(40, topics=2), name)
+    assert found["standard_error"].notna().all() == known
+    assert found["standard_error"].isna().all() != known

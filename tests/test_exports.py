@@ -197,16 +197,93 @@ def test_a_credit_table_may_be_given_and_must_be_of_this_log(tmp_path, capsys):
     credit_of(log)
     table = tmp_path / "credit.parquet"
     fresh = export(log, "swift").joinpath("alice.jsonl").read_bytes()
-    given = export(log, "swift", "--credit", table).joinpath("alice.jsonl").read_bytes()
-    assert fresh == given
+    options = ["--credit", str(table), "--to", "swift", "--out", str(tmp_path / "swift")]
+    assert main(["export", str(log), *options]) == 0
+    assert fresh == (tmp_path / "swift" / "alice.jsonl").read_bytes()
     other = log.read_text().replace("half each", "half")
     log.write_text(other, "utf-8")
-    options = ["--credit", str(table), "--to", "swift", "--out", str(tmp_path / "swift")]
     assert main(["export", str(log), *options]) == 1
     assert "says something else there" in capsys.readouterr().err
     log.write_text(other.replace('"e3"', '"new"'), "utf-8")
     assert main(["export", str(log), *options]) == 1
     assert "--credit: " in capsys.readouterr().err
+
+
+def refused(capsys, log: Path, *options: object) -> str:
+    assert main(["export", str(log), *map(str, options)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--to", "swift", "--beta", "inf"], "--beta must be above 0"),
+        (["--to", "kto", "--least", "nan"], "--least not below it"),
+        (["--to", "kto", "--model", "x"], "--model is for --to tinker, not kto"),
+        (["--to", "dpo", "--signed"], "--signed is for --to tinker, not dpo"),
+        (["--to", "tinker"], "name the model to train by --model"),
+        (["--to", "kto", "--credit", "c.parquet", "--gamma", "0.5"], "have no effect"),
+    ],
+)
+def test_options_are_refused_before_anything_is_read(tmp_path, capsys, options, problem):
+    out = tmp_path / "out"
+    assert problem in refused(capsys, tmp_path / "no log", *options, "--out", out)
+
+
+def test_a_file_without_a_record_is_not_written(tmp_path, capsys):
+    log, out = log_file(tmp_path, roles=1), tmp_path / "kto"
+    given = ["--to", "kto", "--method", "prefix", "--out", out]
+    assert "nothing is left to write" in refused(capsys, log, *given, "--least", 50)
+    assert not out.exists()
+
+
+def test_moves_that_are_left_out_of_credit_are_not_trained(tmp_path):
+    log = log_file(tmp_path, roles=1)
+    found = [json.loads(line) for line in log.open()]
+    for entry in found:  # alice says something and presses a button, bob answers, she presses one
+        button, answer = {"role": "alice", "content": "Submit"}, {"role": "bob", "content": "no"}
+        entry["messages"] += [button, answer, button]
+        entry["info"] = {"moves": [5, 7]}
+    log.write_text("\n".join(json.dumps(entry) for entry in found), "utf-8")
+    base = save_tiny_base(tmp_path / "model")
+    chats = lines_of(export(log, "swift", "--no-moves") / "alice.jsonl")
+    for chat, entry in zip(chats, found, strict=True):
+        weights = [m["loss_scale"] for m in chat["messages"] if m["role"] == "assistant"]
+        assert [weight > 0 for weight in weights] == [True, True, True, False]
+        said = entry["messages"][5]["content"]
+        assert chat["messages"][-3]["content"] == f"{said}\nSubmit"
+    rows = lines_of(export(log, "tinker", "--no-moves", "--model", base.folder) / "alice.jsonl")
+    ends = [row["loss_fn_inputs"]["weights"]["data"][-1] for row in rows]
+    assert ends == [0.0] * len(found)
+    kto = lines_of(export(log, "kto", "--no-moves", "--least", 0) / "alice.jsonl")
+    assert len(kto) == 3 * len(found)
+    credit = tmp_path / "credit.parquet"
+    options = ["--method", "prefix", "--no-moves", "--out", str(credit)]
+    assert main(["credit", str(log), *options]) == 0
+    given = ["--to", "swift", "--credit", str(credit), "--out", str(tmp_path / "swift")]
+    assert main(["export", str(log), *given, "--no-moves"]) == 0
+
+
+def test_the_texts_of_several_lines_are_compared_too(tmp_path, capsys):
+    log = log_file(tmp_path, roles=1)
+    log.write_text(log.read_text().replace("no deal", "no\\ndeal"), "utf-8")
+    credit_of(log)
+    log.write_text(log.read_text().replace("no\\ndeal", "no\\nreal"), "utf-8")
+    given = ["--to", "swift", "--credit", tmp_path / "credit.parquet", "--out", tmp_path / "s"]
+    assert "says something else there" in refused(capsys, log, *given)
+
+
+def test_a_damaged_credit_table_is_refused(tmp_path, capsys):
+    log = log_file(tmp_path, roles=1)
+    table, path = credit_of(log), tmp_path / "credit.parquet"
+    given = ["--to", "swift", "--credit", path, "--out", tmp_path / "swift"]
+    pd.concat([table, table.iloc[:1]]).to_parquet(path)
+    assert "stands there twice" in refused(capsys, log, *given)
+    table.assign(advantage=table["advantage"].where(table.index > 0)).to_parquet(path)
+    assert "null or no finite number" in refused(capsys, log, *given)
+    path.unlink()
+    assert "there is no file" in refused(capsys, log, *given)
 
 
 def test_nobody_loses_a_file(tmp_path, capsys):
@@ -218,8 +295,9 @@ def test_nobody_loses_a_file(tmp_path, capsys):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("x")
-    options = ["--to", "swift", "--method", "prefix", "--out", str(mine)]
-    assert main(["export", str(log), *options]) == 1
+    assert "thesis.txt, which is none of ours" in refused(
+        capsys, tmp_path / "no log", "--to", "swift", "--out", mine
+    )
     assert (mine / "thesis.txt").read_text() == "x"
     assert main(["export", "-", "--to", "kto", "--out", str(tmp_path / "k")]) == 1
     assert "read twice" in capsys.readouterr().err

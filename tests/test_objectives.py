@@ -10,7 +10,7 @@ from learning_tiny import LORA, policy_params, tiny_model
 from objective_games import TOKENIZER, examples_of, own_text, played
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.advantages import EQUAL
+from aria_dvc.learning.advantages import EQUAL, advantages
 from aria_dvc.learning.batches import trains_nothing
 from aria_dvc.learning.objective import (
     adapter_off,
@@ -19,8 +19,8 @@ from aria_dvc.learning.objective import (
     token_logprobs,
 )
 from aria_dvc.learning.objectives.grpo import most_spread, with_groups
-from aria_dvc.learning.objectives.pairs import PairCollate, best_with_worst
-from aria_dvc.learning.objectives.ppo import gae, turn_rewards
+from aria_dvc.learning.objectives.pairs import PairCollate, best_with_worst, only
+from aria_dvc.learning.objectives.ppo import gae, gathered, turn_rewards
 from aria_dvc.learning.objectives.registry import METHODS, objective_of
 from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.objectives.spag import decayed, role_weights
@@ -184,6 +184,34 @@ def test_a_turn_is_paid_the_outcome_or_its_contribution_and_for_being_carried_ou
     assert paid == {key(0): 0.75, key(1): 0.0, key(2): 0.5, key(3): 0.0}
     with pytest.raises(AriaError, match="needs a credit with a value"):
         turn_rewards(replace(log, rewards=rewards.assign(value=np.nan)), "progress", 0.0)
+
+
+def test_what_untrained_turns_are_paid_is_not_lost():
+    """Alice's turns 0, 2 and 4: the last one is too long to train, then the first, then all."""
+    log = played(("g", ["a", "b", "c", "d", "e", "f"], 1.0))
+    key = lambda position: ("bargaining", "e0", position)  # noqa: E731
+    paid = {key(p): float(10**p) for p in range(6)}
+    bob = {key(p): paid[key(p)] for p in (1, 3, 5)}
+    late = gathered([log], paid, {key(0), key(2), *bob})
+    assert late == {key(0): 1.0, key(2): 100.0 + 10000.0, **bob}
+    early = gathered([log], paid, {key(2), key(4), *bob})
+    assert early == {key(2): 101.0, key(4): 10000.0, **bob}
+    assert gathered([log], paid, set(bob)) == bob
+
+
+def test_ppo_pays_the_outcome_to_the_last_turn_that_is_trained():
+    log = played(("g", ["a", "b", "c", "d"], 1.0))
+    alice, bob = examples_of([log])
+    material = objective_of(settings("ppo")).material([log], [only(alice, [0]), bob], 0)
+    assert material.data[0][1].tolist() == [1.0]
+
+
+def test_a_difference_that_is_rounding_is_no_advantage():
+    """0.1 + 0.2 is not 0.3 in float64: equal values must not train."""
+    log = played(("g", ["a", "b", "c", "d"], 1.0))
+    rewards = log.rewards.assign(reward=[0.1 + 0.2, 0.5, 0.7, 0.4], value=[0.3, 0.5, 0.2, 0.4])
+    found = advantages(replace(log, rewards=rewards), "aria", "value")
+    assert list(found.values()) == [0.0, 0.0, pytest.approx(0.5), 0.0]
 
 
 def weights_of(method, *frames, **changes):

@@ -118,6 +118,11 @@ def set_at(raw, path, value):
         ),
         (
             "variants.other",
+            {"method": "ppo", "credit": "belief"},
+            "variants.other.credit: ppo adds up what every turn was paid, but belief is a return",
+        ),
+        (
+            "variants.other",
             {"method": "gigpo"},
             "variants.other.credit: gigpo trains on credit gigpo, not on aria",
         ),

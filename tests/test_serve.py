@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -82,9 +83,10 @@ def test_nothing_is_pickled_and_no_other_folder_is_replaced(tmp_path, capsys):
     with pytest.raises(AriaError, match="no fitted credit there"):
         load_fit(mine)
     about = json.loads((out / "fit.json").read_text())
-    (out / "fit.json").write_text(json.dumps({**about, "version": 0}))
-    with pytest.raises(AriaError, match="run aria fit again"):
-        load_fit(out)
+    for changed in ({**about, "version": 0}, [about]):
+        (out / "fit.json").write_text(json.dumps(changed))
+        with pytest.raises(AriaError, match="run aria fit again"):
+            load_fit(out)
 
 
 def test_the_memory_of_texts_is_bounded(tmp_path, monkeypatch):
@@ -219,6 +221,8 @@ def test_too_many_at_once_are_sent_away_and_the_rest_answered(fitted, monkeypatc
             assert time.monotonic() < deadline
         refused = httpx.post(f"{served.url}/score", json=body)
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        unread = httpx.post(f"{served.url}/score", content=b"no JSON")
+        assert unread.status_code == 429
         release.set()
         for thread in threads:
             thread.join(10)
@@ -236,3 +240,19 @@ def test_the_metrics_are_what_prometheus_parses():
     assert "aria_scored_total 6" in lines
     shape = re.compile(r'# (HELP|TYPE) \w+ .+|\w+({\w+="[^"]*"(,\w+="[^"]*")*})? [\d.e+-]+')
     assert all(shape.fullmatch(line) for line in lines)
+
+
+def test_a_server_that_cannot_start_says_why_in_a_line(tmp_path, capsys):
+    folder = fit(log_file(tmp_path))
+    capsys.readouterr()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for options, problem in (
+            ([tmp_path], "neither a fitted credit nor a reward model"),
+            ([folder, "--at-once", 0], "--at-once 0: at least one"),
+            ([folder, "--port", 99999], "--port 99999: cannot be listened on"),
+            ([folder, "--port", taken.getsockname()[1]], "cannot be listened on (Address already"),
+            ([folder, "--host", "no.such.host.invalid"], "cannot be listened on"),
+        ):
+            assert main(["serve", *map(str, options)]) == 1
+            (line,) = capsys.readouterr().err.splitlines()
+            assert problem in line

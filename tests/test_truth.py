@@ -413,3 +413,10 @@ def test_a_player_keeps_the_sampling_of_its_log():
 def test_the_table_of_no_turns_is_of_the_schema(tmp_path):
     write_table(tmp_path / "t.parquet", empty_table(TRUTH), TRUTH)
     assert read_table(tmp_path / "t.parquet", TRUTH).empty
+
+
+def test_a_log_of_several_games_is_refused():
+    log = bargaining_log(2)
+    log[1].game = "negotiation"
+    with pytest.raises(AriaError, match=r"several games \(bargaining, negotiation\): measure them"):
+        truth_table(PARAMS, log, question(2, 2, 2))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from aria_dvc.settings import PolicyParams
 
-ADDS_UP = ("terminal", "progress", "belief")  # credits that say what every turn was paid
+ADDS_UP = ("terminal", "progress")  # credits that say what every turn was paid
 PAIRED = ("trajectory_dpo", "step_dpo")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,29 +10,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.errors import AriaError
+from aria_dvc.records.formats.openai import EMPTY, is_special
+from aria_dvc.records.oddities import is_visible
 
 if TYPE_CHECKING:
     import torch
 
 Messages = list[dict[str, Any]]
 Credits = Callable[[Sequence[Messages]], list[list[float]]]
-TIMEOUT_S = 600.0
+AT_ONCE = 16  # chats in one request: far below what a server takes
+TIMEOUT_S, DEADLINE_S = 600.0, 1200.0  # of one attempt, and of all attempts of a request
 
 
-def credits_of(source: str | Path, agent: str | None = None, key_env: str | None = None) -> Credits:
+def credits_of(
+    source: str | Path,
+    agent: str | None = None,
+    key_env: str | None = None,
+    deadline_s: float = DEADLINE_S,
+) -> Credits:
     """A function from n chats to the credits of all assistant messages of each.
+
+    A message without a text, as models under training send them, is scored as `(empty)`.
 
     Args:
         source: a folder of `aria fit`, or the address of `aria serve`, which may hold a reward
             model too.
         agent: the fitted role that the assistant is, where several were fitted.
         key_env: the environment variable that holds the server's key.
+        deadline_s: how long a server that is full or away is asked again.
 
     Raises, here or when it is called:
         AriaError: no fit there, no answer, or a chat without a credit for every message.
     """
     if str(source).startswith(("http://", "https://")):
-        return _served(str(source), agent, key_env)
+        return _served(str(source), agent, key_env, deadline_s)
     from aria_dvc.credit.fitted import load_fit
     from aria_dvc.records.readers import read_entries
     from aria_dvc.records.reading import Reading
@@ -40,32 +52,43 @@ def credits_of(source: str | Path, agent: str | None = None, key_env: str | None
     who = fitted.agent(agent)
 
     def credits(chats: Sequence[Messages]) -> list[list[float]]:
-        entries = [{"messages": chat} for chat in chats]
+        entries = [{"messages": spoken(chat)} for chat in chats]
         episodes = read_entries(entries, Reading(need_rewards=False, warn=False))
         return _whole(fitted.score([(who, episode) for episode in episodes]))
 
     return credits
 
 
-def _served(url: str, agent: str | None, key_env: str | None) -> Credits:
-    import httpx
+def spoken(chat: Messages) -> Messages:
+    """The chat with `(empty)` where a message neither says nor calls anything."""
+    return [{**m, "content": EMPTY} if _is_blank(m) else m for m in chat]
 
+
+def _is_blank(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    blank = content is None or (isinstance(content, str) and not is_visible(content))
+    return blank and message.get("role") != "system" and not is_special(message)
+
+
+def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float) -> Credits:
+    from aria_dvc.servers.client import NoAnswer, Refusal, Server, read_json
     from aria_dvc.servers.keys import read_key
 
-    key = read_key(key_env, "key_env")
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S)
+    server = Server(url, read_key(key_env, "key_env"), TIMEOUT_S, deadline_s)
     named = {} if agent is None else {"agent": agent}
 
     def credits(chats: Sequence[Messages]) -> list[list[float]]:
-        items = [{"messages": chat, **named} for chat in chats]
-        try:
-            answer = client.post("/score_dialogues", json={"items": items})
-        except httpx.HTTPError as error:
-            raise AriaError(f"{url}: no answer ({error}): start `aria serve`") from None
-        if answer.status_code != 200:
-            raise AriaError(f"{url}: HTTP {answer.status_code}: {answer.text[:200]}")
-        return _whole(answer.json()["scores"])
+        items = [{"messages": spoken(chat), **named} for chat in chats]
+        found: list[list[float | None]] = []
+        for start in range(0, len(items), AT_ONCE):
+            some = {"items": items[start : start + AT_ONCE]}
+            try:
+                found += server.ask("/score_dialogues", some, read_json)["scores"]
+            except (NoAnswer, Refusal) as error:
+                raise AriaError(f"{error}: check the address, and that `aria serve` runs") from None
+            except (TypeError, KeyError):
+                raise AriaError(f"{url} does not answer like `aria serve`: mend it") from None
+        return _whole(found)
 
     return credits
 
@@ -85,32 +108,33 @@ def centred(values: Sequence[Sequence[float]], groups: Sequence[Hashable]) -> li
     The baseline is one number a group. A mean by turn index would depend on which chats are still
     going on at that turn, and so on what was done.
     """
-    means = {}
-    for group in set(groups):
-        own = [x for row, g in zip(values, groups, strict=True) if g == group for x in row]
-        means[group] = float(np.mean(own)) if own else 0.0
+    own: dict[Hashable, list[float]] = defaultdict(list)
+    for row, group in zip(values, groups, strict=True):
+        own[group] += row
+    means = {group: float(np.mean(all_of)) if all_of else 0.0 for group, all_of in own.items()}
     return [[x - means[g] for x in row] for row, g in zip(values, groups, strict=True)]
 
 
 def over_turns(mask: torch.Tensor, values: Sequence[Sequence[float]]) -> torch.Tensor:
     """(B, T) float32: each turn's number at all of its tokens, 0 elsewhere.
 
-    mask: (B, T), 1 at tokens that the model sampled; each run of them is a turn.
+    mask: (B, T), 1 at tokens that the model sampled; each run of them is a turn. A row of zeros,
+    of a response that is left out for being cut off, has nothing to give its numbers to.
 
     Raises AriaError for a response with another number of turns than of values.
     """
     import torch
 
     starts = _starts(mask)
-    turn = starts.cumsum(dim=1)
     longest = max((len(row) for row in values), default=0)
     table = torch.zeros(len(values), longest + 1, dtype=torch.float32, device=mask.device)
-    for number, row in enumerate(values):
-        found = int(turn[number, -1]) if mask.shape[1] else 0
+    for number, (row, found) in enumerate(zip(values, starts.sum(dim=1).tolist(), strict=True)):
+        if found == 0:
+            continue
         if found != len(row):
             raise AriaError(f"response {number} has {found} turns but {len(row)} credits")
         table[number, 1 : len(row) + 1] = torch.tensor(row, dtype=torch.float32)
-    return table.gather(1, turn * mask.long())
+    return table.gather(1, starts.cumsum(dim=1) * mask.long())
 
 
 def at_turn_ends(mask: torch.Tensor, values: Sequence[Sequence[float]]) -> torch.Tensor:
@@ -121,6 +145,23 @@ def at_turn_ends(mask: torch.Tensor, values: Sequence[Sequence[float]]) -> torch
     later[:, :-1] = mask[:, 1:]
     ends = mask.bool() & ~later.bool()
     return over_turns(mask, values) * ends
+
+
+def sums_of_turns(mask: torch.Tensor, values: torch.Tensor) -> list[list[float]]:
+    """What stands at the tokens of each turn of each response, added up; both are (B, T)."""
+    import torch
+
+    starts = _starts(mask)
+    sums = torch.zeros(len(mask), mask.shape[1] + 1, dtype=values.dtype, device=values.device)
+    sums.scatter_add_(1, starts.cumsum(dim=1), values * mask)
+    counts = starts.sum(dim=1).tolist()
+    return [row[1 : n + 1].tolist() for row, n in zip(sums, counts, strict=True)]
+
+
+def turn_counts(mask: torch.Tensor) -> list[int]:
+    """How many turns each response has."""
+    counts: list[int] = _starts(mask).sum(dim=1).tolist()
+    return counts
 
 
 def _starts(mask: torch.Tensor) -> torch.Tensor:

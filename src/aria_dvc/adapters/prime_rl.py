@@ -15,20 +15,24 @@ from aria_dvc.adapters.credits import Credits, centred
 def credit_traces(traces: Sequence[Any], credits: Credits) -> None:
     """Set the advantages of every sampled node of the traces' last branches, in place.
 
-    The advantage is the turn's credit less the mean over all turns of these traces, and the credit
-    is noted as `info["turn_rewards"]`.
+    The advantage is the turn's credit less the mean over all sampled turns of these traces, and the
+    credit is noted as `info["turn_rewards"]`.
     """
     paths = [_last_branch(trace.nodes) for trace in traces]
-    chats = [[_message(node) for node in path] for path in paths]
-    said = [[node for node in path if node.message.role == "assistant"] for path in paths]
-    found = credits(chats)
-    advantages = centred(found, ["group"] * len(found))
-    for trace, nodes, values, own in zip(traces, said, advantages, found, strict=True):
-        for node, value in zip(nodes, values, strict=True):
-            if node.sampled:
-                node.advantages = [value] * sum(node.mask)
-        sampled = [value for node, value in zip(nodes, own, strict=True) if node.sampled]
-        trace.info["turn_rewards"] = sampled
+    found = credits([[_message(node) for node in path] for path in paths])
+    sampled = [_sampled(path, own) for path, own in zip(paths, found, strict=True)]
+    own = [[value for _, value in pairs] for pairs in sampled]
+    advantages = centred(own, ["group"] * len(own))
+    for trace, pairs, values, credit in zip(traces, sampled, advantages, own, strict=True):
+        for (node, _), value in zip(pairs, values, strict=True):
+            node.advantages = [value] * sum(node.mask)
+        trace.info["turn_rewards"] = credit
+
+
+def _sampled(path: Sequence[Any], credits: Sequence[float]) -> list[tuple[Any, float]]:
+    """The nodes that a model call made, with their credits; others of the assistant's are given."""
+    said = [node for node in path if node.message.role == "assistant"]
+    return [(node, c) for node, c in zip(said, credits, strict=True) if node.sampled]
 
 
 def _last_branch(nodes: Sequence[Any]) -> list[Any]:

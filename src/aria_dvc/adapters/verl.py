@@ -12,7 +12,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.adapters.credits import Messages, at_turn_ends, centred, credits_of, over_turns
+from aria_dvc.adapters.credits import (
+    Messages,
+    at_turn_ends,
+    centred,
+    credits_of,
+    over_turns,
+    sums_of_turns,
+    turn_counts,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -28,9 +36,8 @@ def turn_scores(source: str | Path, **options: Any) -> Callable[..., torch.Tenso
     credits = credits_of(source, **options)
 
     def scores(chats: Sequence[Messages], mask: torch.Tensor) -> torch.Tensor:
-        runs = ((mask[:, 1:] > mask[:, :-1]).sum(dim=1) + (mask[:, 0] > 0)).tolist()
         found = credits(chats)
-        own = [row[len(row) - int(n) :] for row, n in zip(found, runs, strict=True)]
+        own = [row[len(row) - n :] for row, n in zip(found, turn_counts(mask), strict=True)]
         return at_turn_ends(mask, own)
 
     return scores
@@ -43,20 +50,15 @@ def estimate(
     config: Any = None,
     **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(advantages, returns), (B, T) each: every token of a turn gets what stands at its end.
+    """(advantages, returns), (B, T) each: every token of a turn gets what its turn has.
 
+    That is its reward at the end, less what a penalty in the reward (KL) takes at its tokens.
     Advantages are less the mean over all turns of the group (`index`, the prompt's uid).
     """
-    ends = at_turn_ends(response_mask, _ones(response_mask)).bool()
-    values = [row[end].tolist() for row, end in zip(token_level_rewards, ends, strict=True)]
+    values = sums_of_turns(response_mask, token_level_rewards)
     groups = list(range(len(values))) if index is None else list(index)
     advantages = over_turns(response_mask, centred(values, groups))
     return advantages, over_turns(response_mask, values)
-
-
-def _ones(mask: torch.Tensor) -> list[list[float]]:
-    starts = (mask[:, 1:] > mask[:, :-1]).sum(dim=1) + (mask[:, 0] > 0)
-    return [[1.0] * int(count) for count in starts]
 
 
 def register() -> Any:

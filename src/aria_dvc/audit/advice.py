@@ -36,14 +36,14 @@ def _signal(report: dict[str, Any]) -> list[str]:
         return ["Returns do not vary: nothing can be estimated."]
     best = max(known, key=lambda row: row["over_turn_index"]["value"])
     over = best["over_turn_index"]
-    if over["low"] > 0:
+    if (over["low"] or 0) > 0:
         return [
             f"What is said tells more than the clock: {best['method']} explains "
             f"{over['value']:.0%} of what the turn index leaves ({over['low']:.0%} to "
             f"{over['high']:.0%}). Use `--method {best['method']}`."
         ]
     clock = next(row for row in rows if row["method"] == "turn_index")["over_constant"]
-    if clock is not None and clock["low"] > 0:
+    if clock is not None and (clock["low"] or 0) > 0:
         return [
             "On unseen groups nothing beats the turn index: a credit by turn would be as good. Add "
             "episodes, or several trials of each task, before you train on any credit."
@@ -70,8 +70,9 @@ def _credit(credit: dict[str, Any]) -> list[str]:
     if credit["variance"] <= 1e-12:
         return ["The credit is the same for every turn: it teaches nothing."]
     names = {
-        "clock": "the turn index: subtract a baseline that knows it, or the policy learns to end "
-        "early or late",
+        "clock": "the turn index: subtract what the history lets expect (the baseline), "
+        "or the policy learns to end early or late; a mean by turn index is biased itself, since "
+        "when an episode stops follows from its actions",
         "length": "the number of turns, which is known only at the end",
         "task": "which task it is: compare within groups (group-relative baselines)",
         "role": "who speaks: centre by role",

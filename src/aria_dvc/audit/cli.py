@@ -12,6 +12,7 @@ import orjson
 from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import Mine
+from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
 USAGE = """\
@@ -43,7 +44,7 @@ def add_audit_parser(subparsers: Any) -> None:
     add("--gamma", type=float, default=default.gamma, help="discount per own turn (%(default)s)")
     add("--folds", type=int, default=default.folds, help="folds by group of episodes (%(default)s)")
     add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
-    add("--game", help="what the logs are of; default what they say")
+    add("--game", choices=sorted(PLAYABLE), help="what the logs are of; default what they say")
     add("--seed", type=int, default=0, help="deals the folds (%(default)s)")
     add_reading_options(parser)
     parser.set_defaults(run=run_audit)

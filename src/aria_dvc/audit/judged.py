@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from aria_dvc.audit.signal import groups_of
 from aria_dvc.credit.cells import cell_codes
+from aria_dvc.credit.skill import groups_of
 from aria_dvc.intentions.log import Log
 from aria_dvc.records.turns import own_turns
 

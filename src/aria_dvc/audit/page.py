@@ -52,6 +52,8 @@ def _role(about: dict[str, Any]) -> list[str]:
 def _interval(value: dict[str, float] | None) -> str:
     if value is None:
         return "-"
+    if value["low"] is None:  # of a single group
+        return f"{value['value']:+.3f}"
     return f"{value['value']:+.3f} ({value['low']:+.3f} to {value['high']:+.3f})"
 
 

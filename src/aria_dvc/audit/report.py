@@ -45,7 +45,7 @@ def audit(
     given = _given(kept, log, column) if column else None
     (log,) = embedded([log], embed or EMBEDDER)
     log = labelled(log, settings)
-    found = held_out(log, METHODS, settings, None if given is None else Q)
+    found = held_out(log, METHODS, settings, "" if given is None else Q)
     report: dict[str, Any] = {
         "contents": contents(log, final),
         "signal": signal(log, found, settings.seed),

@@ -214,9 +214,7 @@ def action_values(log: Log, params: AnySettings) -> Values:
 
 def _values_of(method: str, log: Log, params: AnySettings) -> Values:
     fresh = make_method(method, params.aggregate)
-    values = fit_values(fresh, log, params.aggregate.folds, params.seed)
-    # the paper's means are summed in fixed point: the same for any order of episodes
-    return Values(aggregate(log, log.labels).reward, values.v) if method == "aria" else values
+    return fit_values(fresh, log, params.aggregate.folds, params.seed)
 
 
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:

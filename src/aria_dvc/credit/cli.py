@@ -83,7 +83,16 @@ def run_credit(args: argparse.Namespace) -> None:
         table, fitted = credit_table_of(args, reading, args.score)
     write_parquet(args.out, table)
     if args.quality:
-        write_json(args.quality, quality_of(fitted, settings_of(args)))
+        write_json(args.quality, quality_of(_with_meaning(fitted, args.embed), settings_of(args)))
+
+
+def _with_meaning(log: Log, embed: str | None) -> Log:
+    """The log with vectors: the best baseline looks at meaning, whatever the method does."""
+    from aria_dvc.credit.logs import embedded
+
+    if log.acting_episodes < 2:
+        return log
+    return embedded([log], embed or EMBEDDER)[0]
 
 
 def credit_table_of(

@@ -180,8 +180,9 @@ def load_fit(folder: str | Path) -> FittedCredit:
     if not is_fit(folder):
         raise AriaError(f"{folder}: no fitted credit there: make one by `aria fit LOG --out DIR`")
     about = read_json(folder / ABOUT)
-    if about.get("version") != VERSION:
-        raise AriaError(f"{folder}: a fit of version {about.get('version')}: run aria fit again")
+    version = about.get("version") if isinstance(about, dict) else None
+    if version != VERSION:
+        raise AriaError(f"{folder}: a fit of version {version}: run aria fit again")
     known = _known(folder, about)
     aggregate = Aggregate(**about["aggregate"])
     return FittedCredit(about, known, make_method(aggregate.method, aggregate).fit(known))

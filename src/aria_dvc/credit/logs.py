@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import Values
+from aria_dvc.credit.methods.base import Values, fit_values
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
@@ -44,7 +44,7 @@ def credit_of(
     Raises:
         AriaError: nothing to fit or to score, logs of two games, unlike vectors.
     """
-    from aria_dvc.credit.chain import action_values, labelled
+    from aria_dvc.credit.chain import labelled
     from aria_dvc.credit.labelling import unseen_labels
     from aria_dvc.credit.table import credit_rows
 
@@ -57,7 +57,7 @@ def credit_of(
         logs = [known, *(log.with_labels(unseen_labels(known, log)) for log in logs[1:])]
     fitted, asked = logs[0], logs[-1]
     if scored is None:
-        values = action_values(asked, settings)
+        values = fit_values(method, asked, settings.aggregate.folds, settings.seed)
     else:
         method.fit(fitted)
         values = Values(method.q(asked), method.v(asked))
@@ -113,7 +113,7 @@ def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
 
     tables, vectors = [], []
     for part in in_parts(episodes):
-        tables.append(turns_table(part))
+        tables.append(_without_copies(part))
         vectors.append(_carried(part) if own_vectors else None)
     turns = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     del tables
@@ -126,6 +126,18 @@ def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
     if len({found.shape[1] for found in kept}) > 1:
         raise AriaError(UNLIKE_VECTORS)
     return Log.of(turns, unit(np.concatenate(kept)), gamma)
+
+
+def _without_copies(episodes: list[Episode]) -> pd.DataFrame:
+    """Their table with the texts as the strings that the episodes have, and without others.
+
+    Texts are most of a log; a table's own kind of text would hold each of them twice more.
+    """
+    import pandas as pd
+
+    table = turns_table(episodes).drop(columns=["embedded", "grounded"])
+    said = [utterance.text for episode in episodes for utterance in episode.utterances]
+    return table.assign(text=pd.Series(said, dtype=object))
 
 
 def _carried(episodes: list[Episode]) -> np.ndarray | None:

@@ -21,7 +21,7 @@ from aria_dvc.credit.methods.base import (
 )
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import Aggregate
-from aria_dvc.credit.skill import baseline_predictions, skill_scores
+from aria_dvc.credit.skill import baseline_predictions, skill_scores, with_baselines
 from aria_dvc.credit.variance import r_squared, variance, variances
 from aria_dvc.intentions.log import Log
 
@@ -48,8 +48,9 @@ def credit_quality(
         known: the baselines of the same log, folds and seed, if they are known.
 
     Returns:
-        r2: of `method` and of each baseline, pooled over the held-out actions; null if all
-            returns are equal. r2_folds: mean and standard deviation over the folds.
+        r2: of `method`, of each baseline, and of `cell_means` of the log's intentions if it has
+            some, pooled over the held-out actions; null if all returns are equal. r2_folds: mean
+            and standard deviation over the folds.
         calibration, calibration_error: see `calibration`.
         variance_before, variance_after, variance_ratio: of the returns and of the credit that
             the policy would be trained with.
@@ -57,17 +58,16 @@ def credit_quality(
             fit on undiscounted ones, of which no part is the clock's; null where gamma is 1.
         effective_sample_size: see `effective_sample_size`; by_turn: see `by_turn`.
     """
-    method, known = make(), known or baselines(data, folds, seed)
-    values = out_of_fold(method, data, folds, seed)
-    cells = out_of_fold(make_method("aria"), data, folds, seed, with_value=False).q
-    held = {**known.discounted, "cell_means": cells, "method": values.q}
+    method = make()
+    values, over = _held_out(method, data, known.discounted if known else None, folds, seed)
+    held = {**over, **_cell_means(data, folds, seed), "method": values.q}
     used = _in_sample(method, data) if method.in_sample else values.q
     quality: dict[str, Any] = {
         "episodes": data.acting_episodes,
         "actions": len(data.targets),
         **_accuracy(held, data, folds, seed),
         **_variances(data.targets, used),
-        "skill": skill_scores(values, known.discounted, data, seed),
+        "skill": skill_scores(values, over, data, seed),
         "undiscounted_skill": _undiscounted(make(), data, known, folds, seed),
     }
     noise = None
@@ -97,13 +97,30 @@ def baselines(data: Log, folds: int = Aggregate.folds, seed: int = 0) -> Baselin
 
 
 def _undiscounted(
-    method: CreditMethod, data: Log, known: Baselines, folds: int, seed: int
+    method: CreditMethod, data: Log, known: Baselines | None, folds: int, seed: int
 ) -> dict[str, Any] | None:
     plain = data.undiscounted()
-    if plain is None or known.undiscounted is None:
+    if plain is None:
         return None
-    values: Values = out_of_fold(method, plain, folds, seed)
-    return skill_scores(values, known.undiscounted, plain, seed)
+    values, over = _held_out(method, plain, known.undiscounted if known else None, folds, seed)
+    return skill_scores(values, over, plain, seed)
+
+
+def _held_out(
+    method: CreditMethod, data: Log, known: dict[str, np.ndarray] | None, folds: int, seed: int
+) -> tuple[Values, dict[str, np.ndarray]]:
+    """The method's values and the baselines' predictions, where these are not `known`."""
+    if known is not None:
+        return out_of_fold(method, data, folds, seed), known
+    held, found = with_baselines({"method": method}, data, folds, seed)
+    return held["method"], found
+
+
+def _cell_means(data: Log, folds: int, seed: int) -> dict[str, np.ndarray]:
+    """The paper's credit, held out, where the log has intentions."""
+    if not data.labels.any():
+        return {}
+    return {"cell_means": out_of_fold(make_method("aria"), data, folds, seed, with_value=False).q}
 
 
 def _in_sample(method: CreditMethod, data: Log) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import Values, out_of_fold
+from aria_dvc.credit.methods.base import CreditMethod, Values, all_out_of_fold
 from aria_dvc.credit.methods.constant import ConstantCredit
 from aria_dvc.credit.methods.regression import RegressionCredit
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
@@ -34,16 +34,27 @@ def baseline_predictions(
     constant: the role's mean. turn_index: the mean at the own turn. history: the turn index and
     everything said before the action, by regression; the action itself is not seen.
     """
-    methods = {
+    held = all_out_of_fold(baseline_methods(), data, folds, seed, valued=())
+    return {name: values.q for name, values in held.items()}
+
+
+def baseline_methods() -> dict[str, CreditMethod]:
+    """The unfitted methods of `baseline_predictions`."""
+    return {
         "constant": ConstantCredit(),
         "turn_index": TurnIndexCredit(),
         "history": RegressionCredit().of_history(),
     }
-    return {name: _q(method, data, folds, seed) for name, method in methods.items()}
 
 
-def _q(method: Any, data: Log, folds: int, seed: int) -> np.ndarray:
-    return out_of_fold(method, data, folds, seed, with_value=False).q
+def with_baselines(
+    methods: Mapping[str, CreditMethod], data: Log, folds: int = Aggregate.folds, seed: int = 0
+) -> tuple[dict[str, Values], dict[str, np.ndarray]]:
+    """Held-out values of some methods, and `baseline_predictions`, of one pass that shares."""
+    baselines = {f"baseline {name}": of for name, of in baseline_methods().items()}
+    held = all_out_of_fold({**methods, **baselines}, data, folds, seed, valued=methods)
+    known = {name.removeprefix("baseline "): held.pop(name).q for name in baselines}
+    return held, known
 
 
 def skill_scores(
@@ -68,15 +79,19 @@ def skill_scores(
     return {name: _scores(sums.sum(axis=0), samples, of, named) for name, of in asked.items()}
 
 
+def groups_of(data: Log) -> np.ndarray:
+    """(A,) number of each action's group; its episode's where no groups are known."""
+    episode = data.episode[data.actions]
+    return episode if data.group is None else data.group[episode]
+
+
 def _cluster_sums(named: Predictions, data: Log) -> np.ndarray:
     """(C, R, 3 + m) sums over the actions of each group and role: 1, y, y^2, squared errors.
 
     y is the return less its role's mean, which keeps the sum of squares exact.
     """
-    rows = data.actions
-    cluster = data.episode[rows] if data.group is None else data.group[data.episode[rows]]
-    cluster = np.unique(cluster, return_inverse=True)[1]
-    role = np.unique(data.role[rows], return_inverse=True)[1]
+    cluster = np.unique(groups_of(data), return_inverse=True)[1]
+    role = np.unique(data.role[data.actions], return_inverse=True)[1]
     means = np.bincount(role, data.targets) / np.bincount(role)
     y = data.targets - means[role]
     errors = [(data.targets - credit) ** 2 for credit in named.values()]

@@ -1,7 +1,7 @@
 """The credit table: one row an action, with all that a trainer or a person may want beside it.
 
 Cells and anchors go by what the method takes for equal: intentions where it finds some, else the
-very words.
+very words; of the whole history, or of as much of it as the method's own cells hold.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from aria_dvc.credit.cells import cell_codes, cell_means
 from aria_dvc.credit.methods.base import CreditMethod, Values
+from aria_dvc.credit.methods.histories import HistoryMeans
 from aria_dvc.intentions.log import Log, joined
 from aria_dvc.records.turns import own_turns
 
@@ -28,7 +29,8 @@ COLUMNS = {
     "turns": "the role's own turns in the whole episode",
     "text_sha": "SHA-256 of the text (UTF-8, hexadecimal)",
     "intention": "the action's intention; -1 where the method finds none",
-    "cell": "same number: same role, history and action, as intentions, else word for word",
+    "cell": "same number: same role, history and action, as intentions, else word for word; of "
+    "the last utterances alone where the method's cells hold no more (aria_recent, gigpo)",
     "anchor": "same number: same role and history; the cell without the action",
     "return": "the role's final reward, discounted once for every own turn to go; null if unknown",
     "credit": "q, what is expected with the action; out of fold unless it is defined in sample",
@@ -42,7 +44,8 @@ COLUMNS = {
 
 
 def credit_rows(fitted: Log, asked: Log, values: Values, method: CreditMethod) -> pd.DataFrame:
-    """The table of `asked`, which may be `fitted` itself; `values` are of its actions."""
+    """The table of `asked`, which may be `fitted` itself; `values` are of its actions by the fitted
+    `method`."""
     import pandas as pd
 
     cells, anchors = _codes(fitted, asked, method)
@@ -84,8 +87,8 @@ def _codes(
     both = fitted if same else joined([fitted.without_vectors(), asked.without_vectors()])
     words = np.array([text.strip() for text in both.text], dtype=object)
     symbols = pd.factorize(both.labels if method.uses_labels else words)[0]
-    history = getattr(method, "history", None)
-    found = [cell_codes(both, symbols, history, with_action) for with_action in (True, False)]
+    span = getattr(method, "span", None)
+    found = [cell_codes(both, symbols, span, with_action) for with_action in (True, False)]
     if same:
         cells, anchors = ((codes, codes) for codes in found)
         return cells, anchors
@@ -100,7 +103,7 @@ def _standard_error(
     """(A,) float64; NaN where it is not known."""
     known, wanted = cells
     found = np.full(len(wanted), np.nan)
-    if not method.in_sample:
+    if not isinstance(method, HistoryMeans):
         return found
     count = int(max(known.max(initial=-1), wanted.max(initial=-1))) + 1
     gap = fitted.targets - cell_means(known, fitted.targets, count)[known]

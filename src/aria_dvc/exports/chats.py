@@ -13,9 +13,14 @@ Record = tuple[str, dict[str, Any]]  # the role whose file it belongs to, and on
 
 
 def swift(chats: Chats, scale: Scale, counts: Counter[str]) -> Iterator[Record]:
-    """A chat a line, with a positive `loss_scale` at every message of the trained role."""
+    """A chat a line, with a positive `loss_scale` at every credited message of the trained role.
+
+    Its other messages have 0: without a number they would be trained with the weight 1.
+    """
     for chat in chats():
-        messages: list[dict[str, Any]] = [dict(message) for message in chat.messages]
+        messages: list[dict[str, Any]] = [
+            {**m, "loss_scale": 0.0} if m["role"] == "assistant" else dict(m) for m in chat.messages
+        ]
         for turn in chat.turns:
             messages[turn.message]["loss_scale"] = scale.weight(chat.role, turn.advantage)
         counts["chats"] += 1

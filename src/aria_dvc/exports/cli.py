@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aria_dvc.aside import written_aside
-from aria_dvc.credit.cli import add_credit_options, credit_table_of
+from aria_dvc.credit.cli import add_credit_options, credit_table_of, settings_of
+from aria_dvc.credit.settings import CreditSettings
 from aria_dvc.errors import AriaError
+from aria_dvc.exports.scales import check_numbers
 from aria_dvc.outputs import is_parquet, is_same
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 from aria_dvc.records.reading import Reading, Rejected
@@ -93,6 +95,9 @@ def run_export(args: argparse.Namespace) -> None:
     counts: Counter[str] = Counter()
     with written_aside(args.out) as aside:
         files = write_files(aside, args.to, records_of(args, chats, table, counts))
+        if not files:
+            why = ", ".join(f"{count} {name}" for name, count in counts.items())
+            raise AriaError(f"--to {args.to}: nothing is left to write ({why}): lower --least")
     _tell(args, counts, files, len(table))
 
 
@@ -106,11 +111,11 @@ def records_of(
     from aria_dvc.exports.tables import art
     from aria_dvc.exports.tokens import tinker
 
-    if args.to == "art":
-        return art(chats, counts)
     if args.to == "traces":
         return by_chat.traces(chats, Scale({}), counts)
     scale = scale_of(table, args.beta, args.least)
+    if args.to == "art":
+        return art(chats, counts)
     if args.to == "tinker":
         return tinker(chats, scale, counts, args.model, args.signed)
     lines = {"swift": by_chat.swift, "kto": by_chat.kto, "dpo": dpo}
@@ -138,11 +143,15 @@ def write_files(folder: Path, target: str, records: Iterator[Any]) -> dict[str, 
 def file_name(role: str, target: str, taken: set[str]) -> str:
     """A name that every system takes: letters, digits and dashes of the role's."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", role).strip("-")[:60] or "role"
-    suffix = "parquet" if target == "art" else "jsonl"
-    name, number = f"{plain}.{suffix}", 2
+    suffix = _suffix(target)
+    name, number = f"{plain}{suffix}", 2
     while name.lower() in {other.lower() for other in taken}:
-        name, number = f"{plain}-{number}.{suffix}", number + 1
+        name, number = f"{plain}-{number}{suffix}", number + 1
     return name
+
+
+def _suffix(target: str) -> str:
+    return ".parquet" if target == "art" else ".jsonl"
 
 
 def _open(path: Path, first: Any) -> Any:
@@ -176,6 +185,8 @@ def _write_table(args: argparse.Namespace, table: pd.DataFrame) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
+    """Everything that can be refused before a log is read."""
+    _check_options(args)
     if any(str(path) == "-" for path in args.logs):
         raise AriaError("a log is read twice: write standard input into a file first")
     inputs = {"the log": args.logs, "--credit": [args.credit] if args.credit else []}
@@ -189,6 +200,27 @@ def _check(args: argparse.Namespace) -> None:
     for path in args.logs:
         if is_same(args.out, path) or args.out.resolve() in path.resolve().parents:
             raise AriaError(f"--out: {args.out} holds the log {path}: name another folder")
+    suffix = _suffix(args.to)
+    for found in args.out.iterdir() if args.out.is_dir() else ():
+        if found.suffix != suffix and not found.name.startswith("."):
+            raise AriaError(
+                f"--out: {args.out} holds {found.name}, which is none of ours: name another folder"
+            )
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse numbers out of range, and options that would have no effect."""
+    check_numbers(args.beta, args.least)
+    if args.to == "tinker" and args.model is None:
+        raise AriaError("--to tinker: name the model to train by --model, for its tokenizer")
+    if args.to != "tinker" and (args.model is not None or args.signed):
+        option = "--signed" if args.signed else "--model"
+        raise AriaError(f"{option} is for --to tinker, not {args.to}: leave it out")
+    if args.credit and (settings_of(args) != CreditSettings() or args.embed):
+        raise AriaError(
+            "--credit names a finished table, so --method, --k, --gamma and the like have no "
+            "effect: leave them out, or leave out --credit"
+        )
 
 
 def _is_table(content: bytes) -> bool:

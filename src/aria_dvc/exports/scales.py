@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,7 @@ def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scal
     Raises:
         AriaError: numbers out of range, or a role whose advantages are all equal.
     """
-    if not beta > 0 or not least >= 0:
-        raise AriaError("--beta must be above 0 and --least not below it")
+    check_numbers(beta, least)
     spread = {}
     for role, own in table.groupby("role")["advantage"]:
         deviation = float(own.std(ddof=0))
@@ -54,3 +54,9 @@ def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scal
             )
         spread[str(role)] = deviation
     return Scale(spread, beta, least)
+
+
+def check_numbers(beta: float, least: float) -> None:
+    """Raises AriaError for numbers out of range."""
+    if not (0 < beta < math.inf and 0 <= least < math.inf):
+        raise AriaError("--beta must be above 0 and --least not below it, and both be finite")

@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any
 
 from aria_dvc.chat import Renderer
-from aria_dvc.errors import AriaError
 from aria_dvc.exports.chats import Record
 from aria_dvc.exports.scales import Scale
 from aria_dvc.exports.turns import Chat, Chats
 
 
 def tinker(
-    chats: Chats, scale: Scale, counts: Counter[str], model: str | None, signed: bool
+    chats: Chats, scale: Scale, counts: Counter[str], model: str, signed: bool
 ) -> Iterator[Record]:
     """A chat a line, for the loss `cross_entropy`: its weights multiply -log p of each token.
 
@@ -23,10 +22,8 @@ def tinker(
     its advantage, and pushes down where it is negative; else exp(A / beta).
 
     Raises:
-        AriaError: no model is named, or it has no chat template.
+        AriaError: the model has no chat template.
     """
-    if model is None:
-        raise AriaError("--to tinker: name the model to train by --model, for its tokenizer")
     from aria_dvc.models.loading import load_tokenizer
     from aria_dvc.models.source import ModelSource
 
@@ -49,12 +46,13 @@ def _weight(role: str, scale: Scale, signed: bool, advantage: float) -> float:
 
 
 def _tokens(chat: Chat, renderer: Renderer, weigh: Any) -> tuple[list[int], list[float]]:
-    """Token ids of the chat, and the weight of each: 0 but for those of actions."""
+    """Token ids of the chat, and the weight of each: 0 but for those of credited actions."""
     ids: list[int] = []
     weights: list[float] = []
-    turns = iter(chat.turns)
+    worth = {turn.message: weigh(turn.advantage) for turn in chat.turns}
+    said = (at for at, message in enumerate(chat.messages) if message["role"] == "assistant")
     for text, is_action in renderer.segments(chat.messages):
         tokens = renderer.encode(text)
         ids += tokens
-        weights += [weigh(next(turns).advantage) if is_action else 0.0] * len(tokens)
+        weights += [worth.get(next(said), 0.0) if is_action else 0.0] * len(tokens)
     return ids, weights

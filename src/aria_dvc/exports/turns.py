@@ -12,7 +12,7 @@ import numpy as np
 from aria_dvc.chat import Message
 from aria_dvc.credit.table import COLUMNS
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.examples import dialogues
+from aria_dvc.learning.examples import Dialogue, dialogues
 from aria_dvc.records.reading import Reading
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ TELL = ("group_id", "role", "turn", "text_sha", "cell", "anchor", "return", "cre
 
 @dataclass(frozen=True)
 class Turn:
-    """One action: the number of its message in the chat, and its row of the credit table."""
+    """One action: the number of its message in the chat, its text, its row of the credit table."""
 
     message: int
+    text: str
     row: dict[str, Any]
 
     @property
@@ -38,8 +39,9 @@ class Turn:
 class Chat:
     """What one role saw and said: it is `assistant`, everybody else is `user`.
 
-    turns: one for every message of the assistant's. Utterances of a side that follow one another
-    are one message, whose credit is that of the last of them.
+    turns: one for every message of the assistant's that has a credit; moves that are left out of
+    credit have none. Utterances of a side that follow one another are one message, whose credit is
+    that of the last of them that has one.
     """
 
     episode_id: str
@@ -51,6 +53,7 @@ class Chat:
 
 
 Chats = Callable[[], Iterator[Chat]]  # reads the log anew at each call
+Lines = dict[tuple[str, int], tuple[str, bool, str]]  # (episode, position): role, is_action, text
 
 
 def chats_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> Chats:
@@ -64,16 +67,35 @@ def chats_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> Chats:
 
     def read() -> Iterator[Chat]:
         for turns, episodes in _tables(paths, reading):
-            finals = _final_rewards(turns)
+            finals, lines = _final_rewards(turns), _lines(turns)
             for found in dialogues(turns, episodes):
-                rows = [_row(place, columns, found.episode_id, p) for p in found.positions]
-                said = [i for i, m in enumerate(found.messages) if m["role"] == "assistant"]
-                own = [Turn(i, row) for i, row in zip(said, rows, strict=True)]
+                own = [
+                    Turn(at, lines[key][2], _row(place, columns, key))
+                    for at, key in _credited(found, lines)
+                ]
                 reward = finals[found.episode_id, found.role]
-                group = str(rows[0]["group_id"])
+                group = str(own[0].row["group_id"])
                 yield Chat(found.episode_id, group, found.role, reward, found.messages, own)
 
     return read
+
+
+def _lines(turns: pd.DataFrame) -> Lines:
+    names = ("episode_id", "position", "role", "is_action", "text")
+    columns = (turns[name].tolist() for name in names)
+    return {(e, p): (role, acts, text) for e, p, role, acts, text in zip(*columns, strict=True)}
+
+
+def _credited(found: Dialogue, lines: Lines) -> Iterator[tuple[int, tuple[str, int]]]:
+    """The assistant's messages that have a credit, each with the last action that is in it."""
+    said = [i for i, message in enumerate(found.messages) if message["role"] == "assistant"]
+    for at, position in zip(said, found.positions, strict=True):
+        key = found.episode_id, position
+        while key in lines and lines[key][0] == found.role:
+            if lines[key][1]:
+                yield at, key
+                break
+            key = key[0], key[1] - 1
 
 
 def _tables(paths: list[Path], reading: Reading) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -93,13 +115,13 @@ def _final_rewards(turns: pd.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def _row(
-    place: dict[tuple[Any, ...], int], columns: dict[str, np.ndarray], episode: str, position: int
+    place: dict[tuple[Any, ...], int], columns: dict[str, np.ndarray], key: tuple[str, int]
 ) -> dict[str, Any]:
-    at = place.get((episode, position))
+    at = place.get(key)
     if at is None:
         raise AriaError(
-            f"--credit: no credit of episode {episode}, position {position}: make the table of "
-            "this very log (aria credit), with the same --agent"
+            f"--credit: no credit of episode {key[0]}, position {key[1]}: make the table of "
+            "this very log (aria credit), with the same --agent and --no-moves"
         )
     return {name: values[at] for name, values in columns.items()}
 
@@ -108,26 +130,31 @@ def read_credit(path: Path) -> pd.DataFrame:
     """A table that `aria credit` wrote.
 
     Raises:
-        AriaError: no Parquet file, or without one of the columns.
+        AriaError: no Parquet file, without one of the columns, an action that stands twice or has
+            no credit.
     """
     from aria_dvc.files import read_parquet
 
+    if not path.is_file():
+        raise AriaError(f"--credit: there is no file {path}: name what `aria credit` wrote")
     table = read_parquet(path)
     if missing := [name for name in COLUMNS if name not in table]:
         raise AriaError(f"{path}: no column {missing[0]}: give what `aria credit` writes")
+    if table.duplicated(list(NAMES)).any():
+        raise AriaError(f"{path}: an action stands there twice: give what `aria credit` writes")
+    if not np.isfinite(table[["credit", "advantage"]].to_numpy(float)).all():
+        raise AriaError(f"{path}: a credit is null or no finite number: make the table anew")
     return table
 
 
 def check_texts(chats: Chats) -> None:
-    """Raises AriaError where the table's texts are not those of the log's last lines."""
+    """Raises AriaError where the table's texts are not those of the log."""
     from aria_dvc.credit.table import sha_of
 
     for chat in chats():
         for turn in chat.turns:
-            said = chat.messages[turn.message]["content"]
-            if turn.row["text_sha"] == sha_of(said) or "\n" in said:
-                continue
-            raise AriaError(
-                f"--credit: episode {chat.episode_id} says something else there than when its "
-                "credit was computed: make the table anew (aria credit)"
-            )
+            if turn.row["text_sha"] != sha_of(turn.text):
+                raise AriaError(
+                    f"--credit: episode {chat.episode_id} says something else there than when its "
+                    "credit was computed: make the table anew (aria credit)"
+                )

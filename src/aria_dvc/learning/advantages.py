@@ -114,7 +114,7 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
     elif advantage == "normalised":
         values = _normalised(table, values)
     elif advantage == "value":
-        values = values - _own_values(table, column, log.name)
+        values = _above(values, _own_values(table, column, log.name))
     keys = zip(table["episode_id"], table["position"], strict=True)
     return {
         (log.name, str(episode), int(position)): float(value)
@@ -204,6 +204,13 @@ def _own_values(table: pd.DataFrame, column: str, log: str) -> np.ndarray:
             "reward model's score have none; choose another advantage"
         )
     return found
+
+
+def _above(values: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """(n,) float64 values - own; a difference that may be rounding is 0."""
+    apart = values - own
+    largest = float(np.maximum(np.abs(values), np.abs(own)).max(initial=0.0))
+    return np.where(np.abs(apart) > EQUAL * largest, apart, 0.0)
 
 
 def _normalised(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:

@@ -19,12 +19,14 @@ import logging
 import math
 import os
 import secrets
+import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.learning.scorer_batches import Batcher, Score, Scores
 from aria_dvc.learning.scorer_requests import read_chats
@@ -80,7 +82,8 @@ def make_app(
         yield
         task.cancel()
 
-    scoring, meter = _Scoring(batcher, read, at_once or AT_ONCE), Meter("aria")
+    limit = AT_ONCE if at_once is None else at_once
+    scoring, meter = _Scoring(batcher, read, limit), Meter("aria")
     meter.gauges["waiting_dialogues"] = ("Dialogues not yet answered.", lambda: batcher.waiting)
     told = {name: (quality or {}).get(name) for name in QUALITY}
     answers: list[tuple[str, Answer, list[str]]] = [
@@ -177,6 +180,7 @@ class _Scoring:
         """An answer with what `shown` makes of the scores."""
 
         async def answer(request: Request) -> dict[str, list[Any]]:
+            self._check_turn(request)  # before its body is read: to say no must cost little
             async with self._bodies.reading(request, self._read) as chats:
                 with self._turn(request):
                     found = await _while_there(request, self._batcher.submit(chats))
@@ -186,14 +190,19 @@ class _Scoring:
 
         return answer
 
-    @contextmanager
-    def _turn(self, request: Request) -> Iterator[None]:
+    def _check_turn(self, request: Request) -> str:
+        """The request's address; Rejection where as many of it as may be are being scored."""
         address = request.client.host if request.client else ""
         if self._busy[address] >= self._at_once:
             hint = (
                 f"{self._at_once} requests of this address are being scored: wait for their answers"
             )
             raise full(hint, 429)
+        return address
+
+    @contextmanager
+    def _turn(self, request: Request) -> Iterator[None]:
+        address = self._check_turn(request)
         self._busy[address] += 1
         try:
             yield
@@ -209,6 +218,8 @@ async def _while_there(request: Request, work: Awaitable[T]) -> T:
         await asyncio.wait({task, gone}, timeout=SCORE_S, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
+        if gone.done():
+            raise Rejection("the client went away", 400)
         raise full(f"no scores within {SCORE_S:g} s: send fewer items")
     finally:
         task.cancel()
@@ -263,16 +274,37 @@ def serve(args: argparse.Namespace) -> None:
     Raises:
         AriaError: the folder holds no reward model, or the key is missing.
     """
-    import uvicorn
-
     from aria_dvc.models.source import ModelSource
-    from aria_dvc.servers.door import BOUNDED
 
     key = key_of(args, "serve-reward-model")
     scorer = scorer_of(args)
     metrics = ModelSource(args.folder).folder / "metrics.json"
     app = make_app(scorer.score_chats, read_json(metrics) if metrics.is_file() else None, key)
-    uvicorn.run(app, host=args.host, port=args.port, **BOUNDED)
+    listen(app, args.host, args.port)
+
+
+def listen(app: Starlette, host: str, port: int) -> None:
+    """Serve at the address until interrupted, and say where.
+
+    Raises AriaError where it cannot be listened on.
+    """
+    import uvicorn
+
+    from aria_dvc.servers.door import BOUNDED
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        door = socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise AriaError(
+            f"--host {host} --port {port}: cannot be listened on ({reason}): name another one"
+        ) from None
+    with door:
+        shown = f"[{host}]" if family == socket.AF_INET6 else host
+        print(f"listening on http://{shown}:{door.getsockname()[1]}", flush=True)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(app, **BOUNDED)).run(sockets=[door])
 
 
 def scorer_of(args: argparse.Namespace) -> RewardScorer:

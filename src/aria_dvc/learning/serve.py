@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 from aria_dvc.errors import AriaError
 from aria_dvc.learning.scorer_batches import Scores
 from aria_dvc.learning.scorer_requests import read_chats, read_items
-from aria_dvc.learning.scorer_server import add_serving_options, key_of, make_app
+from aria_dvc.learning.scorer_server import (
+    add_serving_options,
+    key_of,
+    listen,
+    make_app,
+    scorer_of,
+)
 from aria_dvc.servers.rejections import Rejection
 
 if TYPE_CHECKING:
@@ -46,20 +52,23 @@ def run_serve(args: argparse.Namespace) -> None:
     Raises:
         AriaError: the folder holds neither a fit nor a reward model, or the key is missing.
     """
-    import uvicorn
-
     from aria_dvc.credit.fitted import is_fit, load_fit
-    from aria_dvc.servers.door import BOUNDED
+    from aria_dvc.learning.reward_head import SCALE_FILE
 
+    if args.at_once < 1:
+        raise AriaError(f"--at-once {args.at_once}: at least one request must be scored at a time")
     key = key_of(args, "serve")
     if is_fit(args.folder):
         app = credit_app(load_fit(args.folder), key, args.at_once)
-    else:
-        from aria_dvc.learning.scorer_server import scorer_of
-
+    elif (args.folder / SCALE_FILE).is_file():
         score = scorer_of(args).score_chats
         app = make_app(score, None, key, read_chats, args.at_once, described=True)
-    uvicorn.run(app, host=args.host, port=args.port, **BOUNDED)
+    else:
+        raise AriaError(
+            f"{args.folder}: neither a fitted credit nor a reward model: make a fit by "
+            "`aria fit LOG --out DIR`"
+        )
+    listen(app, args.host, args.port)
 
 
 def credit_app(fitted: FittedCredit, key: str = "", at_once: int = AT_ONCE) -> Starlette:

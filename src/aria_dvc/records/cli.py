@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.errors import AriaError
 from aria_dvc.outputs import is_parquet
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.names import PLAYABLE
@@ -78,5 +77,3 @@ def _counted(episodes: Iterator[Episode], counts: dict[str, int]) -> Iterator[Ep
         groups.add(episode.group_id)
         counts.update(episodes=counts["episodes"] + 1, groups=len(groups))
         yield episode
-    if not counts["episodes"]:
-        raise AriaError("no episodes: give a log with at least one dialogue")

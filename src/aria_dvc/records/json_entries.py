@@ -51,7 +51,7 @@ def _list(file: io.BufferedReader, name: str) -> Iterator[Entry]:
 
 def _short(raw: bytes, name: str) -> Iterator[Entry]:
     """The entries of a list in memory."""
-    entries = _loaded(raw, name)
+    entries = _loaded(raw, name, "mend the list, or give JSON lines")
     if problem := strict_json.lost(raw, entries):
         try:
             for index, piece in enumerate(strict_json.pieces(raw), start=1):
@@ -139,11 +139,11 @@ def _parse(raw: bytes, where: str) -> Any:
     return value
 
 
-def _loaded(raw: bytes, where: str) -> Any:
+def _loaded(raw: bytes, where: str, remedy: str = "one JSON object a line") -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        broken = f"broken JSON ({error.msg} at column {error.colno}): one JSON object a line"
+        broken = f"broken JSON ({error.msg} at column {error.colno}): {remedy}"
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -111,8 +111,9 @@ class _Play:
 
     def __post_init__(self) -> None:
         self.players = played_by(self.episodes)
-        self.game = get_game(self.episodes[0].game)
-        self.reward = _one({episode.record.reward_rule or "win" for episode in self.episodes})
+        self.game = get_game(_one({episode.game for episode in self.episodes}, "games"))
+        rules = {episode.record.reward_rule or "win" for episode in self.episodes}
+        self.reward = _one(rules, "rules of reward")
         said = [[[u.role, u.text] for u in e.utterances] for e in self.episodes]
         names = [[e.episode_id, e.info] for e in self.episodes]
         self.log = hashlib.sha256(orjson.dumps([names, said])).hexdigest()
@@ -191,13 +192,12 @@ def _warn_of_models(episodes: Sequence[Episode], asked: Question) -> None:
             )
 
 
-def _one(rules: set[str]) -> str:
-    if len(rules) > 1:
+def _one(found: set[str], what: str) -> str:
+    if len(found) > 1:
         raise AriaError(
-            f"truth: games that were paid by several rules ({', '.join(sorted(rules))}): measure "
-            "them apart"
+            f"truth: a log of several {what} ({', '.join(sorted(found))}): measure them apart"
         )
-    return rules.pop()
+    return found.pop()
 
 
 def sampled_as(episodes: Sequence[Episode], settings: PlaySettings) -> PlaySettings:

@@ -6,11 +6,13 @@ an action is q, its advantage q - v.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, Self, cast
 
 import numpy as np
 
+from aria_dvc.credit.methods.shared import shared_by_methods
 from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
@@ -142,18 +144,41 @@ def out_of_fold(
 
     with_value: False leaves v NaN, which saves its fit.
     """
+    return all_out_of_fold({"": method}, data, folds, seed, [""] if with_value else [])[""]
+
+
+def all_out_of_fold(
+    methods: Mapping[str, CreditMethod],
+    data: Log,
+    folds: int = Aggregate.folds,
+    seed: int = 0,
+    valued: Collection[str] | None = None,
+) -> dict[str, Values]:
+    """`out_of_fold` of several methods, which share what they compute of the same episodes.
+
+    valued: those of which v is wanted too, the others' is NaN; None for all.
+    """
     fold = episode_folds(data, folds, seed)
-    if not method.uses_vectors:
-        data = data.without_vectors()
-    q, v = np.full((2, len(data)), np.nan)
+    logs = {uses: data if uses else data.without_vectors() for uses in _used(methods)}
+    found = {name: np.full((2, len(data)), np.nan) for name in methods}
     for held in np.unique(fold):
         test = fold == held
-        fitted, asked = method.fit(data.where(~test)), data.where(test)
         rows = np.flatnonzero(test & data.is_action)
-        q[rows] = fitted.q(asked)
-        if with_value:
-            v[rows] = fitted.v(asked)
-    return Values(q[data.is_action], v[data.is_action])
+        parts = {uses: (log.where(~test), log.where(test)) for uses, log in logs.items()}
+        with shared_by_methods(*(log for pair in parts.values() for log in pair)):
+            for name, method in methods.items():
+                known, asked = parts[method.uses_vectors]
+                fitted = method.fit(known)
+                found[name][0][rows] = fitted.q(asked)
+                if valued is None or name in valued:
+                    found[name][1][rows] = fitted.v(asked)
+    acting = data.is_action
+    return {name: Values(q[acting], v[acting]) for name, (q, v) in found.items()}
+
+
+def _used(methods: Mapping[str, CreditMethod]) -> set[bool]:
+    """Whether there are methods with vectors, and without."""
+    return {method.uses_vectors for method in methods.values()}
 
 
 def role_means(data: Log) -> dict[str, float]:

@@ -3,16 +3,21 @@
     Q_i -> r + gamma V'_i(h'),   V_i -> Q'_i(h, a),   q = min Q_i,   v = min V_i
 
 Small networks on sentence vectors; ' marks slowly moving copies. They predict what the turn index
-leaves of the return, from zero on, so that a log without any difference has none. Out of fold.
+leaves of the return, from zero on, so that a log without any difference has none. A quarter of the
+episodes, held out at first, tells after how many steps to stop, and which share of the networks'
+answers is worth believing: on short logs they learn single episodes by heart. Out of fold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from aria_dvc.credit.methods.base import episode_folds
 from aria_dvc.credit.methods.features import mean_rows, views_of
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 from aria_dvc.credit.methods.units import units_of
@@ -26,15 +31,18 @@ NOISE = 1e-3  # of the widest direction's deviation; what is narrower may be rou
 BATCH = 512
 DECAY = 0.03
 STEPS_AT_LEAST = 400  # however short the log
+EVERY = 50  # steps, it is looked whether to stop
+PARTS = 4  # of the episodes, one of which tells when
+PATIENCE = 150  # steps without a better prediction, after which nobody looks further
 
 
 @dataclass(frozen=True)
 class Transitions:
-    """Of A actions: (A, s) state, (A, d) action, (A,) next own action or -1, (A,) reward, and the
-    (A,) turn-index value. All float32 tensors but `following`, int64."""
+    """Of A actions: (A, s) state, (A, s + d) both state and action, (A,) next own action or -1,
+    (A,) reward, and the (A,) turn-index value. All float32 tensors but `following`, int64."""
 
     state: torch.Tensor
-    action: torch.Tensor
+    both: torch.Tensor
     following: torch.Tensor
     reward: torch.Tensor
     base: torch.Tensor
@@ -46,8 +54,12 @@ class CriticCredit:
     v is a network of its own that sees the history alone. The discount is the log's.
 
     Args:
-        hidden: units of each of two layers. epochs: passes over the actions. rate: of Adam.
-        tau: share by which the slow copies follow. seed: of weights and batches.
+        hidden: units of each of two layers. epochs: passes over the actions at most. rate: of
+            Adam. tau: share by which the slow copies follow. seed: of weights and batches.
+
+    Attributes:
+        steps_: after which training stopped; 0 leaves the turn index alone.
+        believed_: share of what the networks say that counts, for q and v, from 0 to 1.
     """
 
     in_sample = False
@@ -76,24 +88,19 @@ class CriticCredit:
         spread = ((vectors - self.centre_) @ self.axes_).std(axis=0)
         real = spread > NOISE * spread.max(initial=0.0)
         self.scale_ = np.divide(1.0, spread, out=np.zeros_like(spread), where=real)
-        self._train(self._transitions(data), data.gamma)
+        known = self._transitions(data)
+        self.steps_, self.believed_ = self._stop(known, data)
+        self._train(known, data.gamma, np.arange(len(data.actions)), self.steps_)
         return self
 
     def q(self, data: Log) -> np.ndarray:
         state, action = self._inputs(data)
-        return self._least(self.critics_, np.concatenate([state, action], axis=1), data)
+        both = np.concatenate([state, action], axis=1)
+        return self.turn_index_.q(data) + self.believed_[0] * _least(self.critics_, both)
 
     def v(self, data: Log) -> np.ndarray:
-        return self._least(self.values_, self._inputs(data)[0], data)
-
-    def _least(self, networks: list[Any], inputs: np.ndarray, data: Log) -> np.ndarray:
-        """(A,) the smaller prediction of two, in float64: the same however many are asked."""
-        import torch
-
-        with torch.no_grad():
-            given = torch.from_numpy(inputs)
-            found = torch.stack([network.double()(given)[:, 0] for network in networks])
-        return self.turn_index_.q(data) + found.min(dim=0).values.numpy()
+        state = self._inputs(data)[0]
+        return self.turn_index_.q(data) + self.believed_[1] * _least(self.values_, state)
 
     def _inputs(self, data: Log) -> tuple[np.ndarray, np.ndarray]:
         """(A, s) state: last, heard, own, turn, role; (A, d) action. float64."""
@@ -112,33 +119,56 @@ class CriticCredit:
         following = units_of(data).following()
         reward = np.where(following < 0, data.outcomes, 0.0)
         base = self.turn_index_.q(data)
-        floats = [torch.from_numpy(of.astype(np.float32)) for of in (state, action, reward, base)]
+        both = np.concatenate([state, action], axis=1)
+        floats = [torch.from_numpy(of.astype(np.float32)) for of in (state, both, reward, base)]
         return Transitions(floats[0], floats[1], torch.from_numpy(following), floats[2], floats[3])
 
-    def _train(self, data: Transitions, gamma: float) -> None:
+    def _stop(self, known: Transitions, data: Log) -> tuple[int, tuple[float, float]]:
+        """`steps_` and `believed_` by which held-out returns are predicted best."""
+        if data.acting_episodes < 2:
+            return 0, (0.0, 0.0)
+        held = episode_folds(data, PARTS, self.seed)[data.actions] == 0
+        left = data.targets[held] - known.base.numpy()[held]
+        state, both = known.state[held].numpy(), known.both[held].numpy()
+        tried = [(float((left**2).sum()), 0, (0.0, 0.0))]
+
+        def look(done: int) -> bool:
+            q, v = _least(self.critics_, both), _least(self.values_, state)
+            shares = _believed(q, left), _believed(v, left)
+            tried.append((float(((left - shares[0] * q) ** 2).sum()), done, shares))
+            return done - min(tried, key=_error)[1] >= PATIENCE
+
+        most = max(self.epochs * -(-len(held) // BATCH), STEPS_AT_LEAST)
+        self._train(known, data.gamma, np.flatnonzero(~held), most, look)
+        return min(tried, key=_error)[1:]
+
+    def _train(
+        self,
+        data: Transitions,
+        gamma: float,
+        rows: np.ndarray,
+        steps: int,
+        look: Callable[[int], bool] | None = None,
+    ) -> None:
+        """Learn from some actions, from new networks on, until `look`, told the steps, says so."""
         import torch
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            wide = data.state.shape[1] + data.action.shape[1]
+            wide = data.both.shape[1]
             self.critics_ = [_network(wide, self.hidden) for _ in range(2)]
             self.values_ = [_network(data.state.shape[1], self.hidden) for _ in range(2)]
             slow = [_copy(network) for network in (*self.critics_, *self.values_)]
             learned = [p for n in (*self.critics_, *self.values_) for p in n.parameters()]
             adam = torch.optim.AdamW(learned, lr=self.rate, weight_decay=DECAY)
-            for rows in self._batches(len(data.base)):
-                loss = self._loss(data, rows, slow, gamma)
+            for done, batch in enumerate(_batches(torch.from_numpy(rows), steps), start=1):
+                loss = self._loss(data, batch, slow, gamma)
                 adam.zero_grad()
                 loss.backward()
                 adam.step()
                 _follow(slow, (*self.critics_, *self.values_), self.tau)
-
-    def _batches(self, count: int) -> list[torch.Tensor]:
-        import torch
-
-        per_pass = -(-count // BATCH)
-        passes = max(self.epochs, -(-STEPS_AT_LEAST // per_pass))
-        return [rows for _ in range(passes) for rows in torch.randperm(count).split(BATCH)]
+                if look is not None and done % EVERY == 0 and look(done):
+                    return
 
     def _loss(
         self, data: Transitions, rows: torch.Tensor, slow: list[Any], gamma: float
@@ -146,8 +176,7 @@ class CriticCredit:
         """Squared errors of all four networks on some actions."""
         import torch
 
-        state, following = data.state[rows], data.following[rows]
-        both = torch.cat([state, data.action[rows]], dim=1)
+        state, both, following = data.state[rows], data.both[rows], data.following[rows]
         after, ends = following.clamp(min=0), following < 0
         loss = torch.zeros(())
         for number, (critic, value) in enumerate(zip(self.critics_, self.values_, strict=True)):
@@ -158,6 +187,36 @@ class CriticCredit:
             loss = loss + ((critic(both)[:, 0] - (target - data.base[rows])) ** 2).mean()
             loss = loss + ((value(state)[:, 0] - worth) ** 2).mean()
         return loss
+
+
+def _error(tried: tuple[float, int, tuple[float, float]]) -> float:
+    return tried[0]
+
+
+def _batches(rows: torch.Tensor, steps: int) -> Iterator[torch.Tensor]:
+    """So many batches, from passes over the rows in random order."""
+    import torch
+
+    passes = -(-steps * BATCH // len(rows)) + 1
+    every = (part for _ in range(passes) for part in rows[torch.randperm(len(rows))].split(BATCH))
+    return islice(every, steps)
+
+
+def _least(networks: list[Any], inputs: np.ndarray) -> np.ndarray:
+    """(A,) the smaller answer of two, in float64: the same however many are asked."""
+    import torch
+
+    with torch.no_grad():
+        given = torch.from_numpy(inputs).double()
+        found = torch.stack([_copy(network).double()(given)[:, 0] for network in networks])
+    least: np.ndarray = found.min(dim=0).values.numpy()
+    return least
+
+
+def _believed(said: np.ndarray, left: np.ndarray) -> float:
+    """The share of what is said that comes nearest to what is left, from 0 to 1."""
+    size = float(said @ said)
+    return float(np.clip(said @ left / size, 0.0, 1.0)) if size > 0 else 0.0
 
 
 def _network(inputs: int, hidden: int) -> Any:

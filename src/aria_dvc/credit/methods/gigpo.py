@@ -19,7 +19,8 @@ from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 from aria_dvc.intentions.log import Log
 
 Anchor = Literal["observation", "state", "intentions"]
-RECENT = 3  # utterances that the anchor `intentions` spans, the action's place counted
+# so many utterances make an anchor, the action's place counted; None for all
+SPANS: dict[Anchor, int | None] = {"observation": 2, "state": None, "intentions": 3}
 
 
 class GigpoCredit:
@@ -40,6 +41,7 @@ class GigpoCredit:
 
     def __init__(self, anchor: Anchor = "intentions", weight: float = 1.0) -> None:
         self.anchor, self.weight = anchor, weight
+        self.span = SPANS[anchor]
         self.uses_labels = anchor == "intentions"
 
     def fit(self, data: Log) -> Self:
@@ -75,8 +77,7 @@ def anchors(data: Log, anchor: Anchor) -> np.ndarray:
     """(A,) int64, equal where role and anchor are."""
     import pandas as pd
 
-    if anchor == "intentions":
-        return cell_codes(data, data.labels, RECENT, with_action=False)
-    said = pd.factorize(np.array([text.strip() for text in data.text], object))[0]
-    history = 2 if anchor == "observation" else None
-    return cell_codes(data, said, history, with_action=False)
+    said = data.labels
+    if anchor != "intentions":
+        said = pd.factorize(np.array([text.strip() for text in data.text], object))[0]
+    return cell_codes(data, said, SPANS[anchor], with_action=False)

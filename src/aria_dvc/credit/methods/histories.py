@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from aria_dvc.credit.cells import cell_codes, cell_means
+from aria_dvc.credit.cells import cell_codes, cell_means, to_fixed
 from aria_dvc.credit.methods.base import Values, by_role, role_means
 from aria_dvc.intentions.log import Log, joined
 
@@ -18,7 +18,8 @@ class HistoryMeans(ABC):
     v = that of all fitted actions with the same history, whatever the action. Histories are equal
     if the same symbols were said in the same order; the acting role is part of the cell. Both are
     in sample: of a fitted action its own return counts. An action whose history was never fitted
-    gets the mean return of its role.
+    gets the mean return of its role. Returns are summed exactly, so that the order of episodes
+    changes nothing, and q = v wherever the same actions share both cells.
 
     lengths: so many last utterances count, the action's own included; None for all. Of several
         the first counts whose cell was fitted.
@@ -29,6 +30,11 @@ class HistoryMeans(ABC):
     uses_vectors = False
     lengths: tuple[int | None, ...] = (None,)
 
+    @property
+    def span(self) -> int | None:
+        """So many last utterances make a cell; None for all. Of a fitted method."""
+        return self.lengths[0]
+
     @abstractmethod
     def symbols(self, data: Log) -> np.ndarray:
         """(n,) what each utterance is taken for."""
@@ -36,6 +42,7 @@ class HistoryMeans(ABC):
     def fit(self, data: Log) -> Self:
         self.role_means_ = role_means(data)
         self.fitted_ = data.without_vectors()
+        self.whole_, self.unit_ = to_fixed(data.targets)
         return self
 
     def fitted(self) -> Values:
@@ -58,6 +65,6 @@ class HistoryMeans(ABC):
                 break
             cell = cell_codes(both, symbols, length, with_action)
             known, asked = np.split(cell, [len(self.fitted_.actions)])
-            mean = cell_means(known, self.fitted_.targets, int(cell.max(initial=-1)) + 1)[asked]
-            found = np.where(np.isnan(found), mean, found)
+            means = cell_means(known, self.whole_, int(cell.max(initial=-1)) + 1) * self.unit_
+            found = np.where(np.isnan(found), means[asked], found)
         return np.where(np.isnan(found), by_role(self.role_means_, data.role[data.actions]), found)

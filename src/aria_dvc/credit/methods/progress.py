@@ -22,8 +22,9 @@ from aria_dvc.credit.methods.base import episode_folds, role_means
 from aria_dvc.credit.methods.regression import spread_rows
 from aria_dvc.credit.methods.ridge import LandmarkFeatures, predicted
 from aria_dvc.credit.methods.similarity import (
-    Describer,
     Similarity,
+    described_by,
+    describer_of,
     same_meaning_heard,
     same_words_heard,
 )
@@ -65,8 +66,8 @@ class ProgressCredit:
         self.weights_: np.ndarray | None = None
         if data.acting_episodes < 2:
             return self
-        self.describer_ = Describer().fit(data)
-        actions = self.describer_.describe(data)
+        self.describer_ = describer_of(data)
+        actions = described_by(self.describer_, data)
         self.landmarks_ = actions.take(spread_rows(actions.turn, self.landmarks))
         basis = LandmarkFeatures(same_words_and_meaning, self.landmarks_)
         surplus = data.outcomes - mean_outcomes(self.means_, data)
@@ -79,20 +80,18 @@ class ProgressCredit:
         """(A,) float64 c_t."""
         if self.weights_ is None or not len(data.actions):
             return np.zeros(len(data.actions))
-        actions = self.describer_.describe(data)
+        actions = described_by(self.describer_, data)
         return predicted(same_words_and_meaning, self.landmarks_, self.weights_, actions)
 
     def q(self, data: Log) -> np.ndarray:
-        return self._progress(data)[0]
+        running = units_of(data).running(self.contributions(data))
+        return mean_outcomes(self.means_, data) + running
 
     def v(self, data: Log) -> np.ndarray:
-        reached, step = self._progress(data)
-        return reached - step
-
-    def _progress(self, data: Log) -> tuple[np.ndarray, np.ndarray]:
-        """(A,) P_t and (A,) c_t."""
-        step = self.contributions(data)
-        return mean_outcomes(self.means_, data) + units_of(data).running(step), step
+        following, progress = units_of(data).following(), self.q(data)
+        value = mean_outcomes(self.means_, data)
+        value[following[following >= 0]] = progress[following >= 0]
+        return value
 
 
 def objective_rows(

@@ -6,6 +6,7 @@ predictions are combined with non-negative weights. Every choice is made on held
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -13,10 +14,12 @@ from scipy.optimize import nnls
 
 from aria_dvc.credit.methods.base import ValueByHistory, episode_folds
 from aria_dvc.credit.methods.ridge import Fold, LandmarkRidge
+from aria_dvc.credit.methods.shared import kept
 from aria_dvc.credit.methods.shrinkage import turn_index_fits
 from aria_dvc.credit.methods.similarity import (
-    Describer,
     Kernel,
+    described_by,
+    describer_of,
     meaning_before,
     same_meaning_heard,
     same_words_exchanged,
@@ -74,15 +77,18 @@ class RegressionCredit(ValueByHistory):
         self.shares_ = np.zeros(len(self.kernels))
         if data.acting_episodes < 2:
             return self
-        self.describer_ = Describer(self.uses_words).fit(data)
-        actions = self.describer_.describe(data)
+        self.describer_ = describer_of(data, self.uses_words)
+        actions = described_by(self.describer_, data)
         landmarks = actions.take(spread_rows(actions.turn, self.landmarks))
         residual = data.targets - self.turn_index_.q(data)
         folds = self._folds(data)
-        self.members_ = [
-            LandmarkRidge(kernel, landmarks).fit(actions, residual, folds)
-            for kernel in self.kernels
-        ]
+
+        def member(kernel: Kernel) -> LandmarkRidge:
+            options = (kernel, self.landmarks, self.strength, self.folds, self.seed)
+            fresh = LandmarkRidge(kernel, landmarks)
+            return kept(data, options, lambda: fresh.fit(actions, residual, folds))
+
+        self.members_ = [member(kernel) for kernel in self.kernels]
         self.shares_ = self._weigh(folds)
         return self
 
@@ -93,14 +99,15 @@ class RegressionCredit(ValueByHistory):
     def q(self, data: Log) -> np.ndarray:
         credit = self.turn_index_.q(data)
         if self.members_ and len(credit):
-            actions = self.describer_.describe(data)
+            actions = described_by(self.describer_, data)
             for share, member in zip(self.shares_, self.members_, strict=True):
-                credit = credit + share * member.predict(actions)
+                if share > 0:
+                    credit = credit + share * kept(data, member, partial(member.predict, actions))
         return credit
 
     def _folds(self, data: Log) -> list[Fold]:
         fold = episode_folds(data, self.folds, self.seed)
-        fits = turn_index_fits(data, fold, self.strength)
+        fits = turn_index_fits(data.without_vectors(), fold, self.strength)
         return [Fold(data.targets - turn_index, weight == 0) for turn_index, weight in fits]
 
     def _weigh(self, folds: list[Fold]) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aria_dvc.credit.methods.features import VIEWS, mean_rows, unit_rows, views_of
+from aria_dvc.credit.methods.shared import kept
 from aria_dvc.credit.methods.text import TextBlocks
 from aria_dvc.intentions.log import Log
 
@@ -67,6 +68,16 @@ class Describer:
             views.turn / self.spread_,
             views.turn / self.mean_,
         )
+
+
+def described_by(describer: Describer, data: Log) -> Described:
+    """The actions of `data`, shared by methods that describe alike."""
+    return kept(data, describer, lambda: describer.describe(data))
+
+
+def describer_of(data: Log, words: bool = True) -> Describer:
+    """The describer of the fitted episodes in `data`, shared in the same way."""
+    return kept(data, ("describer", words), lambda: Describer(words).fit(data))
 
 
 @dataclass(frozen=True)

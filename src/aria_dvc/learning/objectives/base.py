@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import torch
 
 from aria_dvc.learning.batches import Member, Paired
 from aria_dvc.learning.objective import PolicyCollate, Tensors, policy_collate
 
 if TYPE_CHECKING:
-    from aria_dvc.learning.examples import Example, LogFrames
+    from aria_dvc.learning.examples import Example, Key, LogFrames
     from aria_dvc.learning.objectives.scoring import Scorer
     from aria_dvc.settings import PolicyParams
 
@@ -75,3 +76,9 @@ class Objective(ABC):
     def sequences(self, data: Sequence[Member]) -> list[Paired]:
         """The examples in `data` with the values of their actions."""
         return list(data)
+
+
+def trainable(example: Example, known: Mapping[Key, float]) -> list[int]:
+    """The example's actions that have tokens and a value in `known`."""
+    present = np.unique(example.action[example.action >= 0]).tolist()
+    return [place for place in present if example.keys[place] in known]

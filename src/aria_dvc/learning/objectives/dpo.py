@@ -13,7 +13,7 @@ import numpy as np
 
 from aria_dvc.learning.advantages import EQUAL, actions, all_advantages
 from aria_dvc.learning.examples import Example, Key, LogFrames
-from aria_dvc.learning.objectives.base import Figures
+from aria_dvc.learning.objectives.base import Figures, trainable
 from aria_dvc.learning.objectives.pairs import Pair, PairObjective, best_with_worst, only
 
 Group = tuple[str, str, str]  # log, group_id, role
@@ -86,12 +86,6 @@ def _tokens(example: Example, place: int) -> tuple[bytes, bytes]:
     own = np.flatnonzero(example.action == place)
     ids = example.input_ids
     return ids[: own[0]].tobytes(), ids[own[0] : own[-1] + 1].tobytes()
-
-
-def trainable(example: Example, known: dict[Key, float]) -> list[int]:
-    """The example's actions that have tokens and a value in `known`."""
-    present = np.unique(example.action[example.action >= 0]).tolist()
-    return [place for place in present if example.keys[place] in known]
 
 
 def groups_of(frames: Sequence[LogFrames]) -> dict[Key, Group]:

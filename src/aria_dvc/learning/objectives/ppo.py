@@ -6,7 +6,7 @@ within a few dozen. The value head (see value_head.py) is fitted at the start of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from aria_dvc.learning.advantages import EQUAL, actions, advantages
 from aria_dvc.learning.batches import Paired
 from aria_dvc.learning.examples import Example, Key, LogFrames, with_values
-from aria_dvc.learning.objectives.base import Figures, Material
+from aria_dvc.learning.objectives.base import Figures, Material, trainable
 from aria_dvc.learning.objectives.clipped import ClippedRatio
 from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.objectives.value_head import Steps, fitted_values, rewards_to_come
@@ -51,8 +51,9 @@ class Ppo(ClippedRatio):
     def material(
         self, frames: Sequence[LogFrames], examples: Sequence[Example], seed: int
     ) -> Material:
-        rewards, figures = self.tabled(frames)
-        data = with_values(examples, rewards, keep_zero=True)
+        paid, figures = self.tabled(frames)
+        trained = {e.keys[place] for e in examples for place in trainable(e, paid)}
+        data = with_values(examples, gathered(frames, paid, trained), keep_zero=True)
         return Material(
             data, figures, further=[[*dialogue, group] for dialogue, group in self._groups.items()]
         )
@@ -97,6 +98,26 @@ def turn_rewards(log: LogFrames, credit: str, grounding: float) -> dict[Key, flo
     paid = _outcomes(log) if credit == TERMINAL else advantages(log, credit, "value")
     carried_out = _grounded(log) if grounding else set()
     return {key: reward + grounding * (key in carried_out) for key, reward in paid.items()}
+
+
+def gathered(
+    frames: Sequence[LogFrames], paid: Mapping[Key, float], trained: Set[Key]
+) -> dict[Key, float]:
+    """What is paid to the actions that are trained.
+
+    Of those that are not (followed by more of the same speaker, too long) it goes to the next one
+    of the episode and role that is, else to the last: the outcome is never lost.
+    """
+    found: dict[Key, float] = {}
+    for log in frames:
+        for (episode, _), rows in actions(log).groupby(["episode_id", "role"], sort=False):
+            keys = [(log.name, str(episode), int(p)) for p in sorted(rows["position"])]
+            own = [key for key in keys if key in trained]
+            places = np.searchsorted([key[2] for key in own], [key[2] for key in keys])
+            for key, place in zip(keys, places.clip(max=len(own) - 1).tolist(), strict=True):
+                if own:
+                    found[own[place]] = found.get(own[place], 0.0) + paid[key]
+    return found
 
 
 def _outcomes(log: LogFrames) -> dict[Key, float]:
