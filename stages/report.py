@@ -3,7 +3,13 @@
 from aria_dvc.files import written_aside
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.report import Run, write_details, write_metrics, write_plots
+from aria_dvc.pipeline.report import (
+    Run,
+    write_details,
+    write_intentions,
+    write_metrics,
+    write_plots,
+)
 from aria_dvc.pipeline.stage import run_stage
 
 
@@ -13,7 +19,10 @@ def main(params: Params) -> None:
         write_plots(run, aside)
     with written_aside(paths.DETAILS) as aside:
         write_details(run, aside)
+    with written_aside(paths.INTENTIONS) as aside:
+        write_intentions(run, aside)
     write_metrics(run, paths.METRICS)
+    print("\n".join(run.closing), flush=True)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ def set_at(raw, path, value):
         ("policy.lora", None, "online.variants: aria has no lora: online training reloads"),
         ("online.variants", ["arai"], "online.variants: no variant arai to train (did you mean"),
         ("online.variants", ["vanilla"], "online.variants: no variant vanilla to train"),
+        ("report.baselines", ["ari"], "report.baselines: no variant ari to compare with (did you"),
         ("online.rollouts", "vllm", "online.rollouts: vllm is neither"),
         ("online.rollouts", "endpoint:x", "online.rollouts: no endpoint x"),
         ("online.rollouts", ["endpoint:x", "vllm"], "online.rollouts: vllm is neither"),

@@ -16,10 +16,13 @@ from aria_dvc.games.negotiation import FACTORS
 from aria_dvc.games.registry import get_game
 from aria_dvc.learning.calibration import fit_metrics
 from aria_dvc.pipeline.report import with_task_kind, with_winnable
+from aria_dvc.pipeline.worth import with_worth
 from aria_dvc.players.scripted import scripted_player
 from aria_dvc.players.strategies import STRATEGIES
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.report.evaluation import evaluation_metrics, leaderboard, with_holm
 from aria_dvc.report.intervals import (
+    clustered_bootstrap,
     clustered_interval,
     games_needed,
     holm,
@@ -33,7 +36,8 @@ from aria_dvc.report.metrics import (
     brief_evaluation,
     brief_learning,
     credit_metrics,
-    evaluation_metrics,
+    gradient_ratio,
+    log_failures,
     refused_per_turn,
 )
 from aria_dvc.report.projection import project
@@ -224,6 +228,149 @@ def played(variant, episode, won, kind="", role="alice", winnable=True):
         "failure_role": "alice" if kind else "",
         "failure_kind": kind,
     }
+
+
+def test_the_bootstrap_draws_clusters():
+    """Its interval covers the truth where that over single values does not."""
+    rng = np.random.default_rng(0)
+    clusters, covered = np.repeat(np.arange(30), 8), np.zeros(2)
+    for _ in range(200):
+        values = np.repeat(rng.normal(0.3, 1.0, 30), 8) + rng.normal(0, 0.3, 240)
+        for place, labels in enumerate((clusters, np.arange(240))):
+            found = clustered_bootstrap(values, labels)
+            covered[place] += found["low"] <= 0.3 <= found["high"]
+    assert covered[0] / 200 > 0.88
+    assert covered[1] / 200 < 0.75
+
+
+def test_what_does_not_vary_between_clusters_has_no_interval():
+    assert clustered_bootstrap(np.zeros(0), np.zeros(0))["mean"] is None
+    for values, clusters in (([0.1, 0.3], [0, 0]), ([0.1, 0.3, 0.3, 0.1], [0, 0, 1, 1])):
+        found = clustered_bootstrap(np.array(values), np.array(clusters))
+        assert found["mean"] == pytest.approx(0.2)
+        assert (found["low"], found["high"]) == (None, None)
+
+
+def several_games():
+    """Two games; `aria` gains eight of ten in the first, `other` and all of the second nothing."""
+    return {
+        game: evaluation_metrics(
+            pd.DataFrame(
+                [
+                    played(variant, str(number), bool(number < wins), role=f"role{number % 2}")
+                    | {"utility": 0.5 - 0.1 * (variant == "aria") + 0.01 * number, "fairness": 1.0}
+                    for variant, wins in won.items()
+                    for number in range(10)
+                ]
+            ),
+            adversarial=True,
+            baselines=["other"],
+        )
+        for game, won in {
+            "first": {"vanilla": 1, "aria": 9, "other": 1},
+            "second": {"vanilla": 3, "aria": 3, "other": 4},
+        }.items()
+    }
+
+
+def test_differences_are_adjusted_over_all_games_variants_and_baselines():
+    found = with_holm(several_games())
+    all_of = [
+        found[game]["differences"][name]["all"] for game in found for name in ("vanilla", "other")
+    ]
+    gains = [gain for of in all_of for gain in of.values()]
+    assert len(gains) == 6  # `other` and vanilla are compared once
+    assert {gain["comparisons"] for gain in gains} == {6}
+    assert [gain["p_holm"] for gain in gains] == holm([gain["p"] for gain in gains])
+    gain = found["first"]["minus_vanilla"]["aria"]
+    assert gain is found["first"]["differences"]["vanilla"]["all"]["aria"]
+    assert gain["p"] == pytest.approx(2 / 2**8)
+    assert gain["p_holm"] == pytest.approx(6 * gain["p"])
+    by_role = found["first"]["differences"]["vanilla"]["by_role"]
+    assert {gain["comparisons"] for of in by_role.values() for gain in of.values()} == {12}
+    assert set(found["first"]["by_opponent"]) == {"scripted:fair"}
+
+
+def test_means_and_their_paired_differences_have_intervals():
+    found = several_games()["first"]
+    utility = found["all"]["vanilla"]["means"]["utility"]
+    assert utility["mean"] == pytest.approx(0.545)
+    assert utility["low"] < 0.545 < utility["high"]
+    assert "efficiency" not in found["all"]["vanilla"]["means"]
+    gain = found["minus_vanilla"]["aria"]["utility"]
+    assert gain["mean"] == pytest.approx(-0.1)
+    assert (gain["low"], gain["high"]) == (None, None)  # the same in every configuration
+    assert found["all"]["aria"]["agreement"]["rate"] == 1.0
+
+
+def test_the_leaderboard_has_the_best_first():
+    table = leaderboard(with_holm(several_games()))
+    assert table["variant"].tolist()[:1] == ["aria"]
+    assert table[table["game"] == "second"]["variant"].tolist()[0] == "other"
+    best = table.iloc[0]
+    assert (best["rate"], best["utility"]) == (0.9, pytest.approx(0.445))
+    assert best["minus_vanilla"] == pytest.approx(0.8)
+    assert table["efficiency"].isna().all()
+    assert np.isnan(table.set_index(["game", "variant"]).loc[("first", "vanilla"), "p_holm"])
+
+
+def test_efficiency_and_fairness_are_those_of_the_games():
+    rows, wanted = [], []
+    for name, config, value in (
+        ("bargaining", {"money": 100, "delta_a": 0.9, "delta_b": 0.8}, Fraction(60)),
+        ("negotiation", {"seller_value": 0.8, "buyer_value": 1.2, "scale": 100}, Fraction(110)),
+        ("negotiation", {"seller_value": 1.2, "buyer_value": 0.8, "scale": 100}, Fraction(110)),
+        ("negotiation", {"seller_value": 1.2, "buyer_value": 0.8, "scale": 100}, None),
+        ("bargaining", {"money": 100, "delta_a": 0.9, "delta_b": 0.8}, None),
+    ):
+        match = get_game(name).start(config)
+        match.offers.append(value)
+        own, other = (0.0, 0.0) if value is None else map(float, match.worth(value))
+        rows.append((name, json.dumps(config), own, other, value is None, ""))
+        wanted.append(match.assess(value))
+    columns = ["game", "config", "utility", "opponent_utility", "no_deal", "failure_kind"]
+    found = with_worth(pd.DataFrame(rows, columns=columns))
+    assert found["efficiency"].tolist() == pytest.approx([one["efficiency"] for one in wanted])
+    fair = [one.get("fairness", math.nan) for one in wanted]
+    assert found["fairness"].tolist() == pytest.approx(fair, nan_ok=True)
+    guessed = pd.DataFrame([("guess_my_city", "{}", None, None, False, "")], columns=columns)
+    assert with_worth(guessed)[["efficiency", "fairness"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"steps": 0},
+        {"zero_advantages": 1.0},
+        {"gradient_variance": 0.0},
+        {"gradient_variance_discounted": 0.0},
+        {"gradient_variance": None},
+    ],
+)
+def test_a_ratio_of_gradients_that_says_nothing_is_not_shown(changes):
+    policy = {
+        "steps": 3,
+        "zero_advantages": 0.5,
+        "gradient_variance": 1.0,
+        "gradient_variance_discounted": 2.0,
+        "gradient_variance_ratio": 0.5,
+    }
+    assert gradient_ratio(policy) == 0.5
+    assert gradient_ratio(policy | changes) is None
+    brief = brief_learning({"reward_model": {}, "policy": {"aria": policy | changes}})
+    assert brief == {"aria": {"gradient_variance_ratio": None}}
+
+
+def test_games_that_broke_off_are_counted_by_role_and_kind():
+    refused = {"failure": {"role": "bob", "kind": "no_offer"}}
+    frame = pd.DataFrame(
+        [
+            {"episode_id": str(number), "role": role, "info": json.dumps(info)}
+            for number, info in enumerate([refused, {}, refused])
+            for role in ("alice", "bob")
+        ]
+    )
+    assert log_failures(frame) == {"bob: no_offer": 2}
 
 
 def test_evaluation_pairs_episodes_and_counts_failures_by_kind():
@@ -460,3 +607,13 @@ def test_too_little_for_a_projection_is_drawn_as_it_is(rows, width):
     drawn, points = project(vectors, 100, 0)
     assert points.shape == (rows, 2)
     np.testing.assert_array_equal(points[:, : min(width, 2)], vectors[drawn][:, :2])
+
+
+def test_what_is_said_over_and_over_is_on_the_map():
+    vectors = np.random.default_rng(0).normal(size=(600, 1)).astype(np.float32)
+    vectors[200:] = vectors[0]
+    drawn = [project(vectors, 20, seed)[0] for seed in range(20)]
+    assert all(0 in rows for rows in drawn)
+    assert all(len(set(rows)) == 20 for rows in drawn)
+    assert len({rows.tobytes() for rows in drawn}) == 20
+    assert project(vectors, 1000, 0)[0].tolist() == list(range(200))

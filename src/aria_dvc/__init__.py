@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from aria_dvc.api import AnyLog
 
-__all__ = ["__version__", "credit"]
+__all__ = ["__version__", "credit", "intention_table"]
 __version__ = "0.1.0"
 
 
@@ -74,3 +74,45 @@ def credit(
     agents = (agent,) if isinstance(agent, str) else tuple(agent)
     reading = Reading(agents=agents, group_by=group_by, outcome=outcome, moves=moves)
     return credited_log(log, settings, score, embed, game, reading)
+
+
+def intention_table(
+    log: AnyLog,
+    *,
+    method: str = "regression",
+    k: int | None = None,
+    gamma: float = Aggregate.gamma,
+    folds: int = Aggregate.folds,
+    seed: int = CreditSettings.seed,
+    embed: str | None = None,
+    game: str | None = None,
+    agent: str | Sequence[str] = (),
+    group_by: str | None = None,
+    outcome: Literal["win_test", "recorded"] = "win_test",
+    moves: bool = True,
+) -> pd.DataFrame:
+    """What the intentions of a log of finished dialogues are, and what each was worth.
+
+        table = aria_dvc.intention_table("games.json", k=20)
+        named = aria_dvc.credit("games.json", method="aria", k=20).merge(
+            table[["intention", "name"]], on="intention"
+        )
+
+    Args: as of `aria_dvc.credit`; k: None for that of the best silhouette.
+
+    Returns:
+        One row an intention, the most frequent first: intention, name (up to five distinctive
+        terms), examples (the most central utterances), size, actions, role, role_share, turn,
+        position, credit, above_turn with its 95 % interval, spread; see report/intentions.py.
+
+    Raises AriaError: one line with what, where and the remedy.
+    """
+    from aria_dvc.api import table_of_intentions
+    from aria_dvc.records.reading import Reading
+
+    settings = CreditSettings(
+        "auto" if k is None else k, seed, aggregate=Aggregate(method, gamma, folds)
+    )
+    agents = (agent,) if isinstance(agent, str) else tuple(agent)
+    reading = Reading(agents=agents, group_by=group_by, outcome=outcome, moves=moves)
+    return table_of_intentions(log, settings, embed, game, reading)

@@ -1,4 +1,4 @@
-"""What `aria_dvc.credit` does: a log of any shape in, the credit of its actions out."""
+"""What `aria_dvc.credit` and `aria_dvc.intention_table` do: a log of any shape in, a table out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from aria_dvc.credit.logs import credit_of, log_of_entries, read_logs
-from aria_dvc.credit.settings import CreditSettings
+from aria_dvc.credit.logs import credit_of, embedded, log_of_entries, read_logs
+from aria_dvc.credit.settings import EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.records.reading import Reading
 
@@ -49,6 +49,23 @@ def credited_log(
     if positions is None:
         return frame
     return frame.assign(position=positions[np.isin(scored.role, frame["role"].unique())])
+
+
+def table_of_intentions(
+    log: AnyLog,
+    settings: CreditSettings,
+    embed: str | None = None,
+    game: str | None = None,
+    reading: Reading | None = None,
+) -> pd.DataFrame:
+    """See `aria_dvc.intention_table`."""
+    from aria_dvc.credit.chain import action_values, labelled
+    from aria_dvc.report.intentions import intention_table
+
+    options: dict[str, Any] = {"gamma": settings.aggregate.gamma, "game": game}
+    read, _ = _read(log, True, {**options, "own_vectors": embed is None, "reading": reading})
+    known = labelled(embedded([read], embed or EMBEDDER)[0], settings)
+    return intention_table(known, action_values(known, settings).q)
 
 
 def _read(

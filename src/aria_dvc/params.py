@@ -207,6 +207,10 @@ class Params(Block):
     def _variant_problems(self) -> Iterator[str]:
         if VANILLA not in self.variants or self.variants.get(VANILLA) != {"method": "none"}:
             yield "variants.vanilla: the base model is always evaluated: keep it, as method: none"
+        for name in self.report.baselines:
+            if name not in self.variants:
+                hint = did_you_mean(name, list(self.variants))
+                yield f"report.baselines: no variant {name} to compare with{hint}"
         for name in self.variants:
             try:
                 policy = self.variant(name)

@@ -615,3 +615,6 @@ class EvaluateParams(PlaySettings):
 class ReportParams(Block):
     umap: bool = Field(description="draw the intention map (a picture only, nothing depends on it)")
     umap_points: int = Field(ge=10, description="utterances drawn at the most")
+    baselines: list[str] = Field(
+        description="variants that every other one is compared with in pairs of games"
+    )

@@ -13,6 +13,7 @@ DATA = Path("data")
 METRICS = Path("metrics")
 DETAILS = METRICS / "details"
 PLOTS = METRICS / "plots"
+INTENTIONS = METRICS / "intentions"
 BASE_MODEL = Path(BASE_MODEL_NAME)
 CODE = DATA / "code"
 

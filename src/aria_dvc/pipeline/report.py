@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aria_dvc.credit.chain import ALL, CURVE_COLUMNS, chosen_labels, largest_k, read_selection
+from aria_dvc.credit.chain import ALL, CURVE_COLUMNS, chosen_labels, read_selection
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.log import Log
@@ -17,6 +18,7 @@ from aria_dvc.intentions.space import read_cuts
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.paths import LogFiles, files_of
+from aria_dvc.pipeline.worth import with_worth
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.stored import (
     read_episodes,
@@ -28,12 +30,16 @@ from aria_dvc.records.stored import (
 )
 from aria_dvc.records.tables import read_vectors
 from aria_dvc.report import figures
+from aria_dvc.report.closing import closing_lines
+from aria_dvc.report.evaluation import evaluation_metrics, leaderboard, with_holm
+from aria_dvc.report.health import Finding, LogFacts, health
+from aria_dvc.report.intentions import intention_table
 from aria_dvc.report.metrics import (
     brief_credit,
     brief_evaluation,
     brief_learning,
     credit_metrics,
-    evaluation_metrics,
+    log_failures,
     pooled_curve,
     refused_per_turn,
 )
@@ -117,12 +123,59 @@ class Run:
     @cached_property
     def evaluation(self) -> dict[str, Any]:
         """Per game: rates by role and over both, and what each variant gains over vanilla."""
-        return {
+        baselines = self.params.report.baselines
+        measured = {
             str(game): evaluation_metrics(
-                with_task_kind(with_winnable(rows)), PLAYABLE[str(game)] == "adversarial"
+                with_worth(with_task_kind(with_winnable(rows))),
+                PLAYABLE[str(game)] == "adversarial",
+                baselines,
             )
             for game, rows in self.games.groupby("game")
         }
+        return with_holm(measured)
+
+    def labelled(self, name: str) -> Log:
+        """A log with its vectors, under the intentions of the chosen k."""
+        files = self.logs[name]
+        turns = read_turns(files.turns)
+        log = Log.of(turns, read_vectors(files.embeddings, turns))
+        cuts = read_cuts(files.labels, turns)
+        selection = read_selection(files.selected_k, cuts, log.role_names)
+        return log.with_labels(chosen_labels(log, cuts, selection))
+
+    @cached_property
+    def intentions(self) -> dict[str, pd.DataFrame]:
+        """By log one row an intention (see report/intentions.py)."""
+        return {name: self._intentions(name, files) for name, files in self.logs.items()}
+
+    def _intentions(self, name: str, files: LogFiles) -> pd.DataFrame:
+        turns = read_turns(files.turns)
+        credit = read_rewards(files.rewards, turns)["reward"].to_numpy()
+        return intention_table(self.labelled(name), credit, turns["embedded"].tolist())
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What is to be known before a figure is believed."""
+        facts = {name: _facts(files) for name, files in self.logs.items()}
+        return health(self.credit, facts, self.learning, self.evaluation)
+
+    @property
+    def closing(self) -> list[str]:
+        """The last lines of a run."""
+        found = (self.learning, self.evaluation, self.findings)
+        return closing_lines(*found, self.params.seed)
+
+
+def _facts(files: LogFiles) -> LogFacts:
+    turns = read_turns(files.turns)
+    ks = read_stage_csv(files.k_curve, CURVE_COLUMNS, "select_k")["k"]
+    rewards = turns.loc[turns["is_action"], "reward"]
+    return LogFacts(
+        (int(ks.min()), int(ks.max())),
+        int(turns["episode_id"].nunique()),
+        log_failures(read_episodes(files.episodes, turns)),
+        (float(rewards.min()), float(rewards.max())),
+    )
 
 
 def with_winnable(games: pd.DataFrame) -> pd.DataFrame:
@@ -155,6 +208,19 @@ def write_details(run: Run, folder: Path) -> None:
     """All numbers, in files of the same names."""
     for name in ("credit", "learning", "evaluation"):
         write_json(folder / f"{name}.json", getattr(run, name))
+    write_csv(folder / "leaderboard.csv", leaderboard(run.evaluation))
+    found = [finding.record() for finding in run.findings]
+    write_json(folder / "health.json", {"closing": run.closing, "findings": found})
+
+
+def write_intentions(run: Run, folder: Path) -> None:
+    """<log>.csv: the intentions of every log, examples cut so that the files stay small."""
+    for name, table in run.intentions.items():
+        cut = [
+            " | ".join(shorten(text, WIDEST_EXAMPLE, placeholder="...") for text in texts)
+            for texts in table["examples"]
+        ]
+        write_csv(folder / f"{name}.csv", table.assign(examples=cut))
 
 
 def write_plots(run: Run, folder: Path) -> None:
@@ -164,7 +230,7 @@ def write_plots(run: Run, folder: Path) -> None:
     for name, files in run.logs.items():
         _log_plots(run, name, files, folder)
         if run.params.report.umap:
-            _intention_map(run.params, name, files, pictures)
+            _intention_map(run, name, pictures)
     for category in run.params.categories:
         _losses(run, category, folder)
     _learning_curve(run, folder)
@@ -222,6 +288,7 @@ def evaluation_rates(evaluation: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["policy", "game", "role", "variant", *RATE])
 
 
+WIDEST_EXAMPLE = 80
 RATE = ("rate", "low", "high", "episodes")
 CURVE = [
     "games",
@@ -242,14 +309,14 @@ CURVE = [
 ]
 
 
-def _intention_map(params: Params, name: str, files: LogFiles, folder: Path) -> None:
-    turns = read_turns(files.turns)
-    log = Log.of(turns, read_vectors(files.embeddings, turns))
-    cuts = read_cuts(files.labels, turns)
-    selection = read_selection(files.selected_k, cuts, log.role_names)
-    labels = chosen_labels(log, cuts, selection)[log.clustered]
+def _intention_map(run: Run, name: str, folder: Path) -> None:
+    log, table, params = run.labelled(name), run.intentions[name], run.params
     drawn, points = project(log.points, params.report.umap_points, params.seed)
-    title = f"{name}: {largest_k(selection)} intentions"
-    figures.save(
-        figures.intention_map(points, labels[drawn], title), folder / f"intentions_{name}.png"
+    labels, counts = log.labels[log.clustered][drawn], log.distinct.count[log.distinct.point[drawn]]
+    title = (
+        f"{name}: {len(np.unique(log.labels[log.clustered]))} intentions, {len(log)} utterances "
+        f"({len(drawn)} different ones drawn), seed {params.seed}"
     )
+    names = dict(zip(table["intention"].tolist(), table["name"], strict=True))
+    figure = figures.intention_map(points, labels, counts, names, title)
+    figures.save(figure, folder / f"intentions_{name}.png")

@@ -1,5 +1,6 @@
 """Tables of a finished run come in; the numbers and pictures of metrics/ go out.
 
-Start with `metrics` (few numbers for a review, all as details) and `figures` (one a function);
-`intervals` has the statistics, `study` the comparison over seeds.
+Start with `metrics`, `evaluation` and `intentions` (named by `names`), then `figures` (one a
+function); `health` says in words what to doubt, `closing` how a run ends; `intervals` has the
+statistics, `study` the comparison over seeds.
 """

@@ -6,18 +6,22 @@ Every function returns a matplotlib figure; `save` writes it small and byte-stab
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, cast
 
 import matplotlib
 import numpy as np
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.patheffects import withStroke
 
 from aria_dvc.files import written_aside
+from aria_dvc.shown import printable
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DPI = 110
@@ -28,6 +32,27 @@ INDICES = {
     "split_score": "SplitScore (stable when small)",
 }
 GREY, BLUE = "#8a8f98", "#1f6fb4"
+OTHERS = "#c9ccd1"
+# Paul Tol's scheme "muted": told apart by the colour-blind; the markers do without any colour.
+NAMED = tuple(
+    zip(
+        (
+            "#332288",
+            "#cc6677",
+            "#117733",
+            "#88ccee",
+            "#ddcc77",
+            "#aa4499",
+            "#44aa99",
+            "#882255",
+            "#999933",
+        ),
+        "osD^vPX<>",
+        strict=True,
+    )
+)
+WIDEST_NAME = 44
+LEGEND_AREA = 45.0
 COLOURS = (GREY, BLUE, "#c98a2b", "#4a9c6d", "#b5577f", "#7a68b8", "#5b7f95", "#a0522d")
 
 
@@ -101,13 +126,65 @@ def evaluation(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def intention_map(points: np.ndarray, labels: np.ndarray, title: str) -> Figure:
-    """Utterances in two dimensions ((n, 2) float), coloured by intention ((n,) int)."""
-    figure, axis = plt.subplots(figsize=(5.4, 5), layout="constrained")
-    axis.scatter(points[:, 0], points[:, 1], c=labels, cmap="tab20", s=7, linewidths=0, alpha=0.8)
+def intention_map(
+    points: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    names: dict[int, str],
+    title: str,
+) -> Figure:
+    """Utterances in two dimensions; the most frequent intentions in colour, by name and number.
+
+    Args:
+        points: (m, 2) float, a position for each different utterance.
+        labels: (m,) int, its intention. counts: (m,) int, how often it is said: the area.
+        names: intention -> name, in the order of the legend; only the first NAMED of them are in
+            colour, each with a marker of its own, all others are grey.
+    """
+    figure, axis = plt.subplots(figsize=(9.2, 5.2), layout="constrained")
+    areas = 14 * np.sqrt(counts)
+    shown = [number for number in names if (labels == number).any()][: len(NAMED)]
+    rest = ~np.isin(labels, shown)
+    if rest.any():
+        axis.scatter(points[rest, 0], points[rest, 1], s=areas[rest], c=OTHERS, linewidths=0)
+    for number, (colour, marker) in zip(shown, NAMED, strict=False):
+        own = labels == number
+        kind: dict[str, Any] = {"c": colour, "marker": marker, "label": _label(number, names)}
+        x, y = points[own].T
+        axis.scatter(x, y, s=areas[own], edgecolors="white", linewidths=0.4, **kind)
+    for number in shown:  # above all points
+        _number(axis, points[labels == number], number)
+    if rest.any():
+        others = f"{len(np.unique(labels[rest]))} others"
+        axis.scatter([], [], c=OTHERS, linewidths=0, label=others)
     axis.set(xticks=[], yticks=[])
-    axis.set_title(title, fontsize=10)
+    axis.set_title(title, fontsize=10, loc="left")
+    legend = figure.legend(loc="outside right upper", frameon=False, fontsize=8.5)
+    for handle in legend.legend_handles:
+        cast(Any, handle).set_sizes([LEGEND_AREA])
     return figure
+
+
+def _label(number: int, names: dict[int, str]) -> str:
+    """The number and name, cut; a dollar of the texts begins no formula."""
+    name = shorten(printable(names[number]), WIDEST_NAME, placeholder=" ..")
+    return f"{number}  {name}".replace("$", r"\$")
+
+
+def _number(axis: Axes, points: np.ndarray, number: int) -> None:
+    """The intention's number at the utterance that is nearest to the middle of its own."""
+    middle = np.median(points, axis=0)
+    place = points[int(np.square(points - middle).sum(axis=1).argmin())]
+    axis.annotate(
+        str(number),
+        place,
+        xytext=(5, 4),
+        textcoords="offset points",
+        fontsize=9.5,
+        fontweight="bold",
+        color="#222222",
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],
+    )
 
 
 def learning_curve(curve: pd.DataFrame) -> Figure:

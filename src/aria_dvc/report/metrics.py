@@ -10,15 +10,13 @@ import orjson
 
 from aria_dvc.credit.chain import largest_k
 from aria_dvc.credit.variance import variances
-from aria_dvc.params import VANILLA
 from aria_dvc.records.episodes import Record
-from aria_dvc.report.intervals import paired_difference, rate, share_of_turns
+from aria_dvc.report.intervals import rate
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DIGITS = 4
-PAIR = ["role", "opponent", "episode"]
 
 
 def credit_metrics(
@@ -59,88 +57,12 @@ def refused_per_turn(turns: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, f
     return {role: refused[role] / max(spoken[role], 1) for role in roles}
 
 
-def evaluation_metrics(games: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
-    """One game's evaluation: rates with 95 % intervals, failures, and gains over vanilla.
-
-    Args:
-        games: one row an episode (see arena/evaluate.py), of all variants, whether its
-            configuration can be won by its role (bool column `winnable`), and what kind of task
-            it is (column `kind`, null without kinds).
-        adversarial: the rate is the win rate (own utility strictly above the opponent's), with
-            the share of games without a deal beside it; otherwise the success rate.
-
-    Returns:
-        all: by variant over all roles; by_role: role -> by variant; minus_vanilla: variant ->
-        paired difference on the same configurations and seeds, over all roles, clustered by
-        configuration; winnable: the rates and differences of the winnable games alone; by_kind,
-        where tasks have kinds: kind -> by variant.
-    """
-    roles = [(str(role), rows) for role, rows in games.groupby("role")]
-    kinds = [(str(kind), rows) for kind, rows in games.groupby("kind", sort=False)]
-    by_kind = {kind: _by_variant(rows, adversarial) for kind, rows in kinds}
-    return {
-        "all": _by_variant(games, adversarial),
-        "by_role": {role: _by_variant(rows, adversarial) for role, rows in roles},
-        "minus_vanilla": _gains(games),
-        "winnable": {
-            "all": _winnable_rates(games),
-            "by_role": {role: _winnable_rates(rows) for role, rows in roles},
-            "minus_vanilla": _gains(games[games["winnable"]]),
-        },
-        **({"by_kind": by_kind} if by_kind else {}),
-    }
-
-
-def _by_variant(rows: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
-    return {
-        str(name): _variant_metrics(part, adversarial)
-        for name, part in rows.groupby("variant", sort=False)
-    }
-
-
-def _winnable_rates(rows: pd.DataFrame) -> dict[str, Any]:
-    """By variant the rate on winnable games; null where there are none."""
-    return {
-        str(name): rate(part.loc[part["winnable"], "won"].to_numpy(dtype=bool))
-        for name, part in rows.groupby("variant", sort=False)
-    }
-
-
-def _gains(games: pd.DataFrame) -> dict[str, Any]:
-    """Every variant's paired difference to vanilla, over the games that both have played."""
-    won = games.pivot(index=[*PAIR, "config"], columns="variant", values="won")
-    if VANILLA not in won:
-        return {}
-    return {
-        str(name): _gain(won[[name, VANILLA]].dropna())
-        for name in games["variant"].unique()
-        if name != VANILLA
-    }
-
-
-def _gain(pairs: pd.DataFrame) -> dict[str, Any]:
-    after, before = pairs.to_numpy(dtype=bool).T
-    return paired_difference(after, before, pairs.index.get_level_values("config").to_numpy())
-
-
-def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
-    failed = part[part["failure_kind"] != ""]
-    kinds = Counter((failed["failure_role"] + ": " + failed["failure_kind"]).tolist())
-    result = {
-        **rate(part["won"].to_numpy(dtype=bool)),
-        "mean_reward": float(part["reward"].mean()),
-        "mean_turns": float(part["turns"].mean()),
-        "refused_per_turn": float(part["refused"].sum() / max(part["turns"].sum(), 1)),
-        "failed": len(failed),
-        "failures": dict(sorted(kinds.items())),
-    }
-    if adversarial:
-        result["no_deal_rate"] = float(part["no_deal"].mean())
-    answered = part[part["executed"].notna()]
-    if len(answered):
-        counts = (answered[name].to_numpy(dtype=int) for name in ("executed", "turns"))
-        result["grounding"] = share_of_turns(*counts)
-    return result
+def log_failures(episodes: pd.DataFrame) -> dict[str, int]:
+    """How many games of a log a role could not go on with, by role and kind (`alice: empty`)."""
+    infos = episodes.drop_duplicates("episode_id")["info"]
+    failures = [Record.from_json(orjson.loads(info)).failure for info in infos]
+    kinds = Counter(f"{one.role}: {one.kind}" for one in failures if one)
+    return dict(sorted(kinds.items()))
 
 
 def brief_credit(metrics: dict[str, Any]) -> dict[str, Any]:
@@ -152,15 +74,26 @@ def brief_credit(metrics: dict[str, Any]) -> dict[str, Any]:
 def brief_learning(metrics: dict[str, Any]) -> dict[str, Any]:
     """R2 of the reward model on held-out episodes; each variant's ratio of gradient variances.
 
-    A reward model that was not trained has no R2.
+    A reward model that was not trained has no R2, a policy that was not has no ratio.
     """
     ratios = {
-        name: {"gradient_variance_ratio": rounded(policy["gradient_variance_ratio"])}
+        name: {"gradient_variance_ratio": rounded(gradient_ratio(policy))}
         for name, policy in metrics["policy"].items()
         if "gradient_variance_ratio" in policy
     }
     model = metrics["reward_model"]
     return {**({"reward_model_r2": rounded(model["r2"])} if "r2" in model else {}), **ratios}
+
+
+def gradient_ratio(policy: dict[str, Any]) -> float | None:
+    """Gradient variance with the credit over that with plain returns; None where it says nothing:
+    no step was taken, every advantage was 0, or a gradient never varied."""
+    idle = policy.get("steps") == 0 or policy.get("zero_advantages") == 1.0
+    both = (policy.get("gradient_variance"), policy.get("gradient_variance_discounted"))
+    if idle or not all(value is not None and value > 0 for value in both):
+        return None
+    ratio = policy["gradient_variance_ratio"]
+    return None if ratio is None else float(ratio)
 
 
 def pooled_curve(course: pd.DataFrame) -> pd.DataFrame:

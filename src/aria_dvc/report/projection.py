@@ -12,16 +12,17 @@ def project(vectors: np.ndarray, max_points: int, seed: int) -> tuple[np.ndarray
 
     Args:
         vectors: (n, d) float32.
-        max_points: at most so many rows are drawn, sampled with `seed`.
+        max_points: at most so many rows are drawn, sampled with `seed`, the likelier the more rows
+            are equal to one: what is said over and over is on the map.
 
     Returns:
         (m,) int64 indices of the drawn rows and their (m, 2) float32 positions. With fewer than
         five distinct rows or a single dimension, too little for UMAP, the positions are the first
         two coordinates (0 for one that is missing).
     """
-    _, distinct = np.unique(vectors, axis=0, return_index=True)
-    rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(distinct)[:max_points])
+    _, distinct, count = np.unique(vectors, axis=0, return_index=True, return_counts=True)
+    rng, size = np.random.default_rng(seed), min(max_points, len(distinct))
+    rows = np.sort(rng.choice(distinct, size, replace=False, p=count / count.sum()))
     if len(rows) < 5 or vectors.shape[1] < 2:
         points = np.zeros((len(rows), 2), np.float32)
         points[:, : vectors.shape[1]] = vectors[rows, :2]

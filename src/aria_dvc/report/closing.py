@@ -1,0 +1,114 @@
+"""The last lines of a run: what was trained, what it brought, what to doubt, where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from aria_dvc.report.health import Finding, signed
+
+MOST_DIFFERENCES, MOST_WARNINGS, MOST_REMEDIES = 4, 3, 2
+WHERE = (
+    "look at metrics/plots/pictures/, metrics/intentions/ and metrics/details/health.json; "
+    "`dvc metrics diff`, `dvc plots show`"
+)
+CAVEAT = (
+    "figures differ between machines and seeds: compare runs of one machine, over several seeds"
+)
+
+
+def closing_lines(
+    learning: Mapping[str, Any],
+    evaluation: Mapping[str, Any],
+    findings: Sequence[Finding],
+    seed: int,
+) -> list[str]:
+    """About ten lines of plain text, one thing each.
+
+    Args:
+        learning, evaluation: what metrics/details/ has under these names. findings: of `health`.
+    """
+    return [
+        f"trained (seed {seed}): {'; '.join(_trained(learning)) or 'nothing'}",
+        *_differences(evaluation),
+        *_warnings(findings),
+        WHERE,
+        *_remedies(findings),
+        CAVEAT,
+    ]
+
+
+def _trained(learning: Mapping[str, Any]) -> Iterator[str]:
+    for category, of in learning.items():
+        for variant, policy in of["policy"].items():
+            steps = policy.get("steps", 0)
+            online = of.get("online", {}).get(variant, {})
+            done = [f"{steps} offline steps"] if steps else []
+            if online.get("updates"):
+                done.append(f"{online['updates']} online updates over {online['games']} games")
+            if done:
+                yield f"{variant} on {category} ({', '.join(done)})"
+
+
+def _differences(evaluation: Mapping[str, Any]) -> Iterator[str]:
+    """The differences to vanilla, the surest first; rates where nothing is compared."""
+    rows = [
+        (gain, f"{game}: {_rate(of, name)}, {_difference(gain)}")
+        for game, of in evaluation.items()
+        for name, gain in of["minus_vanilla"].items()
+    ]
+    rows.sort(key=lambda row: 1.0 if row[0]["p"] is None else row[0]["p"])
+    yield from (line for _, line in rows[:MOST_DIFFERENCES])
+    if len(rows) > MOST_DIFFERENCES:
+        rest = len(rows) - MOST_DIFFERENCES
+        yield f"{rest} more differences: metrics/details/leaderboard.csv"
+    if not rows:
+        for game, of in list(evaluation.items())[:MOST_DIFFERENCES]:
+            yield f"{game}: " + ", ".join(_rate(of, name) for name in of["all"])
+
+
+def _rate(of: Mapping[str, Any], name: str) -> str:
+    numbers = of["all"][name]
+    if numbers["rate"] is None:
+        return f"{name} played no game"
+    return f"{name} {numbers['rate']:.2f} ({numbers['low']:.2f} to {numbers['high']:.2f})"
+
+
+def _difference(gain: Mapping[str, Any]) -> str:
+    """Such as: +0.38 (+0.24 to +0.51) to vanilla, p < 0.001 of 4."""
+    if gain["mean"] is None:
+        return "no games in common with vanilla"
+    known = gain["low"] is not None
+    interval = f" ({signed(gain['low'])} to {signed(gain['high'])})" if known else ""
+    doubt = "; undecided" if gain.get("undecided") else ""
+    return f"{signed(gain['mean'])}{interval} to vanilla, {_p(gain)}{doubt}"
+
+
+def _p(gain: Mapping[str, Any]) -> str:
+    p = gain.get("p_holm", gain["p"])
+    if p is None:
+        return "no p"
+    value = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    several = gain.get("comparisons", 1) > 1
+    return f"{value} as one of {gain['comparisons']} (Holm)" if several else value
+
+
+def _warnings(findings: Sequence[Finding]) -> Iterator[str]:
+    warnings = [one for one in findings if one.level == "warning"]
+    shown = _of_each_check(warnings)[:MOST_WARNINGS]
+    yield from (f"warning: {one.line}" for one in shown)
+    if len(warnings) > len(shown):
+        yield f"{len(warnings) - len(shown)} more warnings: metrics/details/health.json"
+    if not warnings:
+        yield "no warnings"
+
+
+def _remedies(findings: Sequence[Finding]) -> Iterator[str]:
+    named = _of_each_check([one for one in findings if one.remedy])[:MOST_REMEDIES]
+    if named:
+        yield "try next: " + "; ".join(f"{one.remedy} ({one.about})" for one in named)
+
+
+def _of_each_check(findings: Sequence[Finding]) -> list[Finding]:
+    """The first of each check, so that one check on many logs does not hide the others."""
+    return list({one.check: one for one in reversed(findings)}.values())[::-1]
