@@ -16,6 +16,7 @@ from aria_dvc.exports.cli import add_export_parser
 from aria_dvc.failures import one_line
 from aria_dvc.progress import warnings_to_stderr
 from aria_dvc.records.cli import add_read_parser
+from aria_dvc.review.cli import add_review_parser
 from aria_dvc.truth.cli import add_truth_parser
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
@@ -50,6 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_export_parser(commands)
     add_read_parser(commands)
     add_truth_parser(commands)
+    add_review_parser(commands)
     add_cache_parser(commands)
     _add_scorer(commands)
     _add_completion(commands)

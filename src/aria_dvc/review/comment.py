@@ -1,0 +1,201 @@
+"""A review as Markdown of at most 40 lines: the longest lists are cut, and say by how much."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from aria_dvc.review.commits import SHORT
+from aria_dvc.review.estimates import Change, Estimate, by_chance, moved, name
+from aria_dvc.review.freshness import Freshness
+from aria_dvc.review.gathered import Pair, Review
+from aria_dvc.review.locks import Ran
+from aria_dvc.shown import printable
+
+MARK = "<!-- aria review -->"  # by which the workflow finds its comment
+MOST_LINES = 40
+LONGEST = 60  # characters of a value
+WIDTH = 380  # pixels of a picture
+FIRST = ("evaluation", "learning_curve")  # pictures that tell most
+
+
+@dataclass
+class Section:
+    """lead: lines that stay. rows: lines of which the last may be cut. kind: what they are."""
+
+    lead: list[str]
+    rows: list[str] = field(default_factory=list)
+    kind: str = ""
+    cut: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        more = [f"\n{self.cut} more {self.kind}"] if self.cut else []
+        return "\n".join(["", *self.lead, *self.rows, *more]).split("\n")
+
+
+def comment(review: Review, address: str | None) -> str:
+    """The review as Markdown.
+
+    Args:
+        address: the repository's on the web, for pictures; without one they are named.
+    """
+    made = [
+        Section(_head(review)),
+        Section(*_listed("Warnings", _warnings(review.warnings)), "warnings"),
+        Section(*_moved(review.estimates), "figures"),
+        Section(*_listed("Other metrics", map(_pair, review.numbers)), "metrics"),
+        Section(*_listed("Params", map(_pair, review.params)), "params"),
+        Section(*_listed("Stages that ran", _stages(review.stages)), "groups of stages"),
+        Section(*_pictures(review, address), "pictures"),
+    ]
+    sections = [section for section in made if section.lead]
+    while sum(len(section.lines) for section in sections) > MOST_LINES:
+        longest = max(sections, key=lambda section: len(section.rows))
+        longest.rows.pop()
+        longest.cut += 1
+    return "\n".join(line for section in sections for line in section.lines).strip() + "\n"
+
+
+def _head(review: Review) -> list[str]:
+    base, head = (commit[:SHORT] for commit in review.commits.both)
+    lines = [MARK, f"## What {head} changes against {base}", _fresh(review.fresh)]
+    if review.dirty:
+        lines.append("Edits that are in no commit yet count for dvc.lock alone.")
+    return lines
+
+
+def _fresh(fresh: Freshness) -> str:
+    absent = f" Outputs of {fresh.absent} stages are not here and were not looked at."
+    note = absent if fresh.absent else ""
+    if fresh.stale:
+        groups = _grouped({stage: why for stage, why in fresh.stale.items()})
+        told = "; ".join(groups)[: 8 * LONGEST]
+        return f"**dvc.lock is stale**: `dvc repro` would run {told}.{note}"
+    if fresh.code_only:
+        return (
+            "**dvc.lock is fresh** but for the stage `code`: the edits change what no stage "
+            f"does.{note}"
+        )
+    return f"**dvc.lock is fresh**.{note}"
+
+
+def _warnings(warnings: dict[str, bool]) -> list[str]:
+    """New ones first."""
+    told = sorted(warnings.items(), key=lambda item: not item[1])
+    return [f"- {'**new**: ' if new else ''}{plain(text, 4 * LONGEST)}" for text, new in told]
+
+
+def _moved(found: list[Change]) -> tuple[list[str], list[str]]:
+    """A table of what moved, and below it what only the newer run has."""
+    rows = [_row(change) for change in moved(found)]
+    compared = sum(change.difference is not None for change in found)
+    new = [change for change in found if change.before is None]
+    gone = sum(change.after is None for change in found)
+    if not found:
+        return [], []
+    said = f"{len(rows)} of {compared} figures moved beyond their interval"
+    chance = f" (with nothing changed it would be at most about {by_chance(found):.0f})"
+    others = f"; {len(new)} are new, {gone} are gone" if new or gone else ""
+    lead = ["### Figures", f"{said}{chance if rows else ''}{others}."]
+    if rows or new:
+        lead += ["", "| figure | before | after | difference |", "|---|---|---|---|"]
+    return lead, rows + [_row(change) for change in new]
+
+
+def _row(change: Change) -> str:
+    numbers = (_interval(change.before), _interval(change.after))
+    difference = _interval(change.difference, "+")
+    return "| " + " | ".join([plain(name(change.place)), *numbers, difference]) + " |"
+
+
+def _interval(found: Estimate | None, sign: str = "") -> str:
+    if found is None:
+        return "none"
+    value, low, high = (f"{x:{sign}.2f}" for x in (found.value, found.low, found.high))
+    return f"{value} ({low} to {high})"
+
+
+def _listed(title: str, rows: Iterable[str]) -> tuple[list[str], list[str]]:
+    found = list(rows)
+    return ([f"### {title}"] if found else [], found)
+
+
+def _pair(pair: Pair) -> str:
+    return f"- {plain(pair.name)}: {code(pair.before)} to {code(pair.after)}"
+
+
+def _stages(stages: list[Ran]) -> list[str]:
+    """One line for all stages that ran for the same reasons."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for one in stages:
+        count = f" ({len(one.instances)})" if len(one.instances) > 1 else ""
+        single = f"@{one.instances[0]}" if len(one.instances) == 1 else ""
+        outputs = "other outputs" if one.other_outputs else "same outputs"
+        groups[f"{', '.join(one.because)}; {outputs}"].append(f"{one.stage}{single}{count}")
+    return [f"- {plain(', '.join(names), 300)}: {why}" for why, names in groups.items()]
+
+
+def _grouped(stale: dict[str, tuple[str, ...]]) -> list[str]:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for stage, why in stale.items():
+        names = groups[", ".join(why)]
+        names.append(stage.partition("@")[0])
+    return [f"{', '.join(dict.fromkeys(map(plain, n)))} ({plain(why)})" for why, n in groups.items()]
+
+
+def _pictures(review: Review, address: str | None) -> tuple[list[str], list[str]]:
+    """A table of pictures before and after, folded away; without an address a list of names."""
+    pictures = sorted(review.pictures, key=_weight)
+    if not pictures:
+        return [], []
+    if address is None:
+        names = [f"- {plain(path)} ({_HOW[review.pictures[path]]})" for path in pictures]
+        return ["### Pictures (see one with `git show COMMIT:PATH`)"], names
+    lead = ["### Pictures", "", "| before | after |", "|---|---|"]
+    rows = []
+    for path in pictures:
+        sides = zip(review.commits.both, "AD", strict=True)
+        shown = [
+            "none" if review.pictures[path] == lacks else _image(address, commit, path)
+            for commit, lacks in sides
+        ]
+        rows.append(f"| {' | '.join(shown)} |")
+    return lead, rows
+
+
+_HOW = {"A": "added", "D": "removed", "M": "changed", "T": "changed"}
+
+
+def _weight(path: str) -> tuple[bool, str]:
+    return PurePosixPath(path).stem not in FIRST, path
+
+
+def _image(address: str, commit: str, path: str) -> str:
+    link = f"{address}/blob/{commit}/{quote(path)}"
+    label = plain(PurePosixPath(path).stem)
+    return f'<a href="{link}">{label}<br><img src="{link}?raw=true" width="{WIDTH}" alt="{label}"></a>'
+
+
+def code(value: Any) -> str:
+    """A value as code, which Markdown does not read; `none` where there is none."""
+    if value is None:
+        return "none"
+    return f"`{_short(str(value), LONGEST).replace('`', chr(39)).replace('|', '/')}`"
+
+
+def plain(text: str, longest: int = 2 * LONGEST) -> str:
+    """A text that Markdown shows as it is: no HTML, no cells, links, mentions or code."""
+    short = _short(text, longest).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    for mark in "|`*[]":
+        short = short.replace(mark, f"\\{mark}")
+    return short.replace("@", "@<!-- -->")
+
+
+def _short(text: str, longest: int) -> str:
+    one_line = printable(" ".join(text.split()))
+    return one_line if len(one_line) <= longest else f"{one_line[: longest - 1]}…"
