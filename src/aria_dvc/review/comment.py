@@ -18,6 +18,7 @@ from aria_dvc.shown import printable
 
 MARK = "<!-- aria review -->"  # by which the workflow finds its comment
 MOST_LINES = 40
+FEW, MANY = 5, 15  # values with a line of their own; values on one line
 LONGEST = 60  # characters of a value
 WIDTH = 380  # pixels of a picture
 FIRST = ("evaluation", "learning_curve")  # pictures that tell most
@@ -25,17 +26,16 @@ FIRST = ("evaluation", "learning_curve")  # pictures that tell most
 
 @dataclass
 class Section:
-    """lead: lines that stay. rows: lines of which the last may be cut. kind: what they are."""
+    """lead: lines that stay. rows: lines of which the last may be cut. more: says of how many."""
 
     lead: list[str]
     rows: list[str] = field(default_factory=list)
-    kind: str = ""
+    more: str = "- {} more"
     cut: int = 0
 
     @property
     def lines(self) -> list[str]:
-        more = [f"\n{self.cut} more {self.kind}"] if self.cut else []
-        return "\n".join(["", *self.lead, *self.rows, *more]).split("\n")
+        return ["", *self.lead, *self.rows, *([self.more.format(self.cut)] if self.cut else [])]
 
 
 def comment(review: Review, address: str | None) -> str:
@@ -46,12 +46,12 @@ def comment(review: Review, address: str | None) -> str:
     """
     made = [
         Section(_head(review)),
-        Section(*_listed("Warnings", _warnings(review.warnings)), "warnings"),
-        Section(*_moved(review.estimates), "figures"),
-        Section(*_listed("Other metrics", map(_pair, review.numbers)), "metrics"),
-        Section(*_listed("Params", map(_pair, review.params)), "params"),
-        Section(*_listed("Stages that ran", _stages(review.stages)), "groups of stages"),
-        Section(*_pictures(review, address), "pictures"),
+        Section(*_listed("Warnings", _warnings(review.warnings))),
+        Section(*_moved(review.estimates), "| {} more | | | |"),
+        Section(*_listed("Other metrics", _pairs(review.numbers))),
+        Section(*_listed("Params", _pairs(review.params))),
+        Section(*_listed("Stages that ran", _stages(review.stages))),
+        _pictures(review, address),
     ]
     sections = [section for section in made if section.lead]
     while sum(len(section.lines) for section in sections) > MOST_LINES:
@@ -73,8 +73,7 @@ def _fresh(fresh: Freshness) -> str:
     absent = f" Outputs of {fresh.absent} stages are not here and were not looked at."
     note = absent if fresh.absent else ""
     if fresh.stale:
-        groups = _grouped({stage: why for stage, why in fresh.stale.items()})
-        told = "; ".join(groups)[: 8 * LONGEST]
+        told = _short("; ".join(_grouped(fresh.stale)), 8 * LONGEST)
         return f"**dvc.lock is stale**: `dvc repro` would run {told}.{note}"
     if fresh.code_only:
         return (
@@ -100,7 +99,7 @@ def _moved(found: list[Change]) -> tuple[list[str], list[str]]:
         return [], []
     said = f"{len(rows)} of {compared} figures moved beyond their interval"
     chance = f" (with nothing changed it would be at most about {by_chance(found):.0f})"
-    others = f"; {len(new)} are new, {gone} are gone" if new or gone else ""
+    others = f"; new: {len(new)}, gone: {gone}" if new or gone else ""
     lead = ["### Figures", f"{said}{chance if rows else ''}{others}."]
     if rows or new:
         lead += ["", "| figure | before | after | difference |", "|---|---|---|---|"]
@@ -125,8 +124,13 @@ def _listed(title: str, rows: Iterable[str]) -> tuple[list[str], list[str]]:
     return ([f"### {title}"] if found else [], found)
 
 
-def _pair(pair: Pair) -> str:
-    return f"- {plain(pair.name)}: {code(pair.before)} to {code(pair.after)}"
+def _pairs(pairs: list[Pair]) -> list[str]:
+    """A line a pair; many of them share one."""
+    told = [f"{plain(p.name)}: {code(p.before)} to {code(p.after)}" for p in pairs]
+    if len(told) <= FEW:
+        return [f"- {text}" for text in told]
+    more = f"; {len(told) - MANY} more" if len(told) > MANY else ""
+    return [f"- {'; '.join(told[:MANY])}{more}"]
 
 
 def _stages(stages: list[Ran]) -> list[str]:
@@ -143,29 +147,30 @@ def _stages(stages: list[Ran]) -> list[str]:
 def _grouped(stale: dict[str, tuple[str, ...]]) -> list[str]:
     groups: dict[str, list[str]] = defaultdict(list)
     for stage, why in stale.items():
-        names = groups[", ".join(why)]
-        names.append(stage.partition("@")[0])
-    return [f"{', '.join(dict.fromkeys(map(plain, n)))} ({plain(why)})" for why, n in groups.items()]
+        groups[", ".join(why)].append(plain(stage.partition("@")[0]))
+    told = {why: ", ".join(dict.fromkeys(names)) for why, names in groups.items()}
+    return [f"{names} ({plain(why)})" for why, names in told.items()]
 
 
-def _pictures(review: Review, address: str | None) -> tuple[list[str], list[str]]:
-    """A table of pictures before and after, folded away; without an address a list of names."""
+def _pictures(review: Review, address: str | None) -> Section:
+    """A table of pictures before and after; without an address a list of names."""
     pictures = sorted(review.pictures, key=_weight)
     if not pictures:
-        return [], []
+        return Section([])
     if address is None:
-        names = [f"- {plain(path)} ({_HOW[review.pictures[path]]})" for path in pictures]
-        return ["### Pictures (see one with `git show COMMIT:PATH`)"], names
+        rows = [f"- {plain(path)} ({_HOW[review.pictures[path]]})" for path in pictures]
+        return Section(["### Pictures (see one with `git show COMMIT:PATH`)"], rows)
     lead = ["### Pictures", "", "| before | after |", "|---|---|"]
-    rows = []
-    for path in pictures:
-        sides = zip(review.commits.both, "AD", strict=True)
-        shown = [
-            "none" if review.pictures[path] == lacks else _image(address, commit, path)
-            for commit, lacks in sides
-        ]
-        rows.append(f"| {' | '.join(shown)} |")
-    return lead, rows
+    rows = [_sides(review, path, address) for path in pictures]
+    return Section(lead, rows, "| {} more | |")
+
+
+def _sides(review: Review, path: str, address: str) -> str:
+    shown = (
+        "none" if review.pictures[path] == lacks else _image(address, commit, path)
+        for commit, lacks in zip(review.commits.both, "AD", strict=True)
+    )
+    return f"| {' | '.join(shown)} |"
 
 
 _HOW = {"A": "added", "D": "removed", "M": "changed", "T": "changed"}
@@ -178,7 +183,8 @@ def _weight(path: str) -> tuple[bool, str]:
 def _image(address: str, commit: str, path: str) -> str:
     link = f"{address}/blob/{commit}/{quote(path)}"
     label = plain(PurePosixPath(path).stem)
-    return f'<a href="{link}">{label}<br><img src="{link}?raw=true" width="{WIDTH}" alt="{label}"></a>'
+    image = f'<img src="{link}?raw=true" width="{WIDTH}" alt="{label}">'
+    return f'<a href="{link}">{label}<br>{image}</a>'
 
 
 def code(value: Any) -> str:
