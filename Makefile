@@ -22,7 +22,7 @@ versions = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/versions.txt
 # Given sums, pip would take the build whose sum stands in an index over the one it prefers: fetch first, then check.
 TORCH := $(INSTALL) $(CHECKED) --no-index --find-links $(VENV)/torch -r requirements-torch.txt
 
-.PHONY: repro test test-all test-vllm smoke chaos lint knobs bench lock audit sbom dist workflows help
+.PHONY: repro test test-all test-vllm smoke chaos lint knobs review bench lock audit sbom dist workflows help
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -55,6 +55,11 @@ lint: $(VENV)/.ready    ## ruff and mypy
 
 knobs: $(VENV)/.ready   ## bring the comments of params.yaml and docs/data.md up to date
 	PYTHONPATH=src $(PY) -m aria_dvc.pipeline.knobs
+
+BASE ?= main
+
+review: $(VENV)/.ready  ## what this branch changes against BASE=main, as Markdown for its pull request; OUT=FILE
+	aria review "$(BASE)" $(if $(OUT),--out $(OUT))
 
 bench: $(VENV)/.ready   ## the benchmarks (quick sizes); see benchmarks/README.md
 	$(PY) benchmarks/intentions.py --quick

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from dvc.repo import Repo
 
 from aria_dvc.__main__ import main
@@ -24,7 +25,9 @@ from aria_dvc.review.freshness import freshness
 from aria_dvc.review.gathered import Review, gather
 from aria_dvc.review.locks import Ran, ran, read_lock
 
-FINGERPRINTS = Path(__file__).parents[1] / "src/aria_dvc/fingerprints.py"
+ROOT = Path(__file__).parents[1]
+FINGERPRINTS = ROOT / "src/aria_dvc/fingerprints.py"
+WORKFLOW = ROOT / ".github/workflows/review.yml"
 DVC_YAML = """
 stages:
   code:
@@ -160,7 +163,8 @@ def test_a_review_tells_all_that_moved(project):
     text = comment(told, "https://example.org/a/b")
     assert [name(change.place) for change in moved(told.estimates)] == ["chess: aria"]
     assert "1 of 1 figures moved beyond their interval" in text
-    assert "| chess: aria | 0.31 (0.21 to 0.43) | 0.78 (0.67 to 0.87) | +0.47 (+0.30 to +0.60) |" in text
+    numbers = "0.31 (0.21 to 0.43) | 0.78 (0.67 to 0.87) | +0.47 (+0.31 to +0.60)"
+    assert f"| chess: aria | {numbers} |" in text
     assert "| chess: vanilla | none | 0.33 (0.23 to 0.45) | none |" in text
     assert "- credit: chess.selected_k: `8` to `9`" in text
     assert "- k: `2` to `3`" in text
@@ -340,6 +344,49 @@ def test_the_address_is_the_remotes_and_holds_no_key(project, monkeypatch, remot
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example")
     monkeypatch.setenv("GITHUB_REPOSITORY", "c/d")
     assert web_address() == "https://github.example/c/d"
+
+
+# The comment of a pull request
+
+POSTING = """
+const calls = [];
+const note = name => given => calls.push([name, given]);
+const github = {
+  paginate: async () => COMMENTS,
+  rest: {issues: {updateComment: note('update'), createComment: note('create')}},
+};
+const context = {repo: {owner: 'o', repo: 'r'}, issue: {number: 7}};
+(async () => { SCRIPT; console.log(JSON.stringify(calls)); })();
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="the workflow's script needs node")
+@pytest.mark.parametrize(
+    ("comments", "call"),
+    [
+        ([], ["create", {"issue_number": 7}]),
+        ([("User", MARK), ("Bot", "other")], ["create", {"issue_number": 7}]),
+        ([("Bot", f"{MARK}\nold"), ("Bot", "later")], ["update", {"comment_id": 0}]),
+    ],
+)
+def test_the_workflow_keeps_one_comment(tmp_path, comments, call):
+    steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["comment"]["steps"]
+    there = [
+        {"id": number, "user": {"type": kind}, "body": body}
+        for number, (kind, body) in enumerate(comments)
+    ]
+    source = POSTING.replace("SCRIPT", steps[-1]["with"]["script"])
+    (tmp_path / "review.md").write_text(f"{MARK}\nnew\n")
+    done = subprocess.run(
+        ["node", "-e", source.replace("COMMENTS", json.dumps(there))],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    name_, given = call
+    where = {"owner": "o", "repo": "r", "body": f"{MARK}\nnew\n", **given}
+    assert json.loads(done.stdout) == [[name_, where]]
 
 
 # Figures
