@@ -163,7 +163,7 @@ def test_a_review_tells_all_that_moved(project):
     text = comment(told, "https://example.org/a/b")
     assert [name(change.place) for change in moved(told.estimates)] == ["chess: aria"]
     assert "1 of 1 figures moved beyond their interval" in text
-    numbers = "0.31 (0.21 to 0.43) | 0.78 (0.67 to 0.87) | +0.47 (+0.31 to +0.60)"
+    numbers = "0.31 (0.21 to 0.43) | 0.78 (0.67 to 0.86) | +0.47 (+0.30 to +0.60)"
     assert f"| chess: aria | {numbers} |" in text
     assert "| chess: vanilla | none | 0.33 (0.23 to 0.45) | none |" in text
     assert "- credit: chess.selected_k: `8` to `9`" in text
