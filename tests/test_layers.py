@@ -42,6 +42,7 @@ LAYERS = (
     {"arena", "credit"},
     {"truth", "learning", "report"},
     {"pipeline", "api", "audit", "exports", "adapters", "review"},
+    {"handover"},
     {""},  # aria_dvc/__init__.py, the public functions
     {"__main__"},
 )

@@ -264,7 +264,7 @@ def test_an_edit_of_code_is_judged_by_what_stages_do(project):
 
 
 def test_a_review_is_never_longer_than_40_lines(project):
-    many = {f"game{n}": {"all": {f"v{m}": won(60, 64) for m in range(9)}} for n in range(9)}
+    many = {f"game{n}": {"all": {f"v{m}": won(50 + m, 64) for m in range(9)}} for n in range(9)}
     project.figures(many, **{f"number{n}": n for n in range(40)})
     project.write("params.yaml", "k: 3\n" + "".join(f"knob{n}: {n}\n" for n in range(40)))
     project.write("given/details/health.json", json.dumps([f"warning {n}" for n in range(40)]))

@@ -19,15 +19,27 @@ def read_yaml(path: Path) -> Any:
         AriaError: the file is missing, cannot be read, or is not YAML.
     """
     try:
-        return YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
+        return load_yaml(path.read_text("utf-8"), str(path))
     except FileNotFoundError:
         raise AriaError(f"{path} is missing: run from the repository's root") from None
     except OSError as error:
         raise AriaError(f"{path} cannot be read ({error.strerror}): check the path") from None
-    except RecursionError:
-        raise AriaError(f"{path} is nested too deep: write it flatter") from None
-    except (YAMLError, ValueError, TypeError, OverflowError) as error:  # a date 2001-99-99, too
+    except ValueError as error:  # not UTF-8
         raise AriaError(f"{path} is not valid YAML: {error}") from None
+
+
+def load_yaml(text: str, where: str) -> Any:
+    """What a text in YAML says.
+
+    Raises:
+        AriaError: it is not YAML.
+    """
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except RecursionError:
+        raise AriaError(f"{where} is nested too deep: write it flatter") from None
+    except (YAMLError, ValueError, TypeError, OverflowError) as error:  # a date 2001-99-99, too
+        raise AriaError(f"{where} is not valid YAML: {error}") from None
 
 
 def taken_for_numbers(raw: Any, read: Any, where: str = "") -> Iterator[str]:

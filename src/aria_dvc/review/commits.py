@@ -36,7 +36,7 @@ class Commits:
         """The content of a file in a commit; None where it has no such file."""
         if not self.names(commit, path):
             return None
-        return _git("show", f"{commit}:{path}", cwd=self.root)
+        return git("show", f"{commit}:{path}", cwd=self.root)
 
     def read_json(self, commit: str, path: str) -> Any:
         """The value of a JSON file in a commit; None where it has no such file.
@@ -53,18 +53,18 @@ class Commits:
 
     def names(self, commit: str, path: str) -> list[str]:
         """The files at or, where it ends in a slash, directly below a path."""
-        listed = _git("ls-tree", "-z", "--name-only", commit, "--", path, cwd=self.root)
+        listed = git("ls-tree", "-z", "--name-only", commit, "--", path, cwd=self.root)
         return listed.decode().split("\0")[:-1]
 
     def changed(self, folder: str) -> dict[str, str]:
         """Path -> A (added), D (deleted) or M (modified) of every file below a folder."""
         arguments = ("diff", "-z", "--no-renames", "--name-status", *self.both, "--", folder)
-        parts = _git(*arguments, cwd=self.root).decode().split("\0")[:-1]
+        parts = git(*arguments, cwd=self.root).decode().split("\0")[:-1]
         return dict(zip(parts[1::2], parts[::2], strict=True))
 
     def is_dirty(self) -> bool:
         """Whether tracked files differ from the newest commit."""
-        return bool(_git("status", "--porcelain", "--untracked-files=no", cwd=self.root))
+        return bool(git("status", "--porcelain", "--untracked-files=no", cwd=self.root))
 
 
 def commits(base: str) -> Commits:
@@ -76,11 +76,11 @@ def commits(base: str) -> Commits:
     Raises:
         AriaError: this is no Git repository, or `base` no commit of it with a shared history.
     """
-    root = Path(_text("rev-parse", "--show-toplevel"))
-    head = _text("rev-parse", "--verify", "HEAD^{commit}")
+    root = Path(git_text("rev-parse", "--show-toplevel"))
+    head = git_text("rev-parse", "--verify", "HEAD^{commit}")
     try:
-        tip = _text("rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}")
-        shared = _text("merge-base", tip, head)
+        tip = git_text("rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}")
+        shared = git_text("merge-base", tip, head)
     except AriaError:
         raise AriaError(
             f"{base} is no commit here with which this branch shares one: name a branch, and in a "
@@ -95,17 +95,23 @@ def web_address() -> str | None:
     if server and name:
         return f"{server}/{name}"
     try:
-        found = _HOSTED.fullmatch(_text("remote", "get-url", "origin"))
+        found = _HOSTED.fullmatch(git_text("remote", "get-url", "origin"))
     except AriaError:
         return None
     return f"https://{found['host']}/{found['path'].removesuffix('.git')}" if found else None
 
 
-def _text(*arguments: str) -> str:
-    return _git(*arguments).decode().strip()
+def git_text(*arguments: str) -> str:
+    """Standard output of a Git command as text, without blanks around it."""
+    return git(*arguments).decode().strip()
 
 
-def _git(*arguments: str, cwd: Path | None = None) -> bytes:
+def git(*arguments: str, cwd: Path | None = None) -> bytes:
+    """Standard output of a Git command.
+
+    Raises:
+        AriaError: it failed.
+    """
     done = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")

@@ -56,7 +56,7 @@ def freshness(root: Path) -> Freshness:
     """
     file = root / LOCK
     lock = read_lock(file.read_bytes() if file.exists() else None, str(file))
-    status = _status(root)
+    status = dvc_status(root)
     outs = {str(out["path"]) for entry in lock.values() for out in entry.get("outs", [])}
     outs |= _added(status)
     stale = {stage: found for stage in status if (found := _reasons(stage, status, lock, outs))}
@@ -76,7 +76,7 @@ def _status(root: Path) -> dict[str, list[Any]]:
     logging.getLogger("dvc").setLevel(logging.ERROR)
     try:
         with Repo(str(root)) as repo:
-            found: dict[str, list[Any]] = repo.status()
+            found: dict[str, list[Any]] = repo.status(targets=list(targets))
     except DvcException as error:
         raise AriaError(f"dvc status: {error}: mend it, then run again") from None
     return found

@@ -1,0 +1,89 @@
+"""Folders that load from anywhere: weights, tokenizer, chat template and model card in one place."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from aria_dvc.aside import written_aside
+from aria_dvc.errors import AriaError
+from aria_dvc.files import read_json, write_json
+from aria_dvc.handover.card import TAGS
+from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE, ModelSource
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelCard
+
+CARD = "README.md"
+READABLE, OPEN = 0o644, 0o755
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+def base_name(source: ModelSource, given: str | None = None) -> str:
+    """What an adapter's base is to be called in a folder that is used anywhere.
+
+    A folder gets its absolute path: peft and transformers take a relative one from the folder in
+    which they are run, not from the adapter's.
+    """
+    if given:
+        return given
+    base = source.base()
+    return str(base.folder.resolve()) if base.folder.is_dir() else str(base)
+
+
+def write_adapter(source: ModelSource, out: Path, base: str, card: ModelCard) -> None:
+    """Write an adapter that needs nothing of this repository but what `base` names.
+
+    Raises:
+        AriaError: `source` is no adapter; `out` is somebody else's.
+    """
+    if not source.is_adapter:
+        raise AriaError(f"{source} holds no adapter, but a whole model: use `aria merge`")
+    with _folder(source, out, card) as aside:
+        aside.mkdir()
+        shutil.copyfile(source.folder / ADAPTER_WEIGHTS, aside / ADAPTER_WEIGHTS)
+        write_json(aside / ADAPTER_CONFIG, {**read_json(source.folder / ADAPTER_CONFIG), BASE: base})
+
+
+def write_merged(source: ModelSource, out: Path, dtype: Dtype, card: ModelCard) -> None:
+    """Write one model, its adapter (if it is one) added to its base in float32 and rounded once.
+
+    Raises:
+        AriaError: `source` cannot be loaded; `out` is somebody else's.
+    """
+    import torch
+
+    from aria_dvc.models.loading import load_model
+    from aria_dvc.models.saving import save_model
+
+    with _folder(source, out, card) as aside:
+        save_model(load_model(source, dtype=getattr(torch, dtype)), aside)
+
+
+@contextmanager
+def _folder(source: ModelSource, out: Path, card: ModelCard) -> Iterator[Path]:
+    """A folder to put weights into; tokenizer, chat template, card and modes follow."""
+    from aria_dvc.models.loading import load_tokenizer
+
+    _check(source.folder, out)
+    tokenizer = load_tokenizer(source)
+    with written_aside(out) as aside:
+        yield aside
+        tokenizer.save_pretrained(str(aside))
+        (aside / CARD).write_text(str(card), "utf-8")
+        for path in aside.rglob("*"):
+            path.chmod(OPEN if path.is_dir() else READABLE)
+        aside.chmod(OPEN)
+
+
+def _check(source: Path, out: Path) -> None:
+    if out.exists() and source.exists() and out.samefile(source):
+        raise AriaError(f"--out: {out} is the folder that is read: name another one")
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    card = out / CARD
+    if not card.is_file() or TAGS[0] not in card.read_text("utf-8", errors="replace"):
+        raise AriaError(f"--out: {out} exists and is not what this command writes: name another")
