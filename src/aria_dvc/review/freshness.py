@@ -68,8 +68,12 @@ def freshness(root: Path) -> Freshness:
     return Freshness(stale, bool(edited) and not stale, absent)
 
 
-def _status(root: Path) -> dict[str, list[Any]]:
-    """Stage -> its changes, as `dvc status --json` prints them."""
+def dvc_status(root: Path, *targets: str) -> dict[str, list[Any]]:
+    """Stage -> its changes, as `dvc status --json [TARGETS]` prints them.
+
+    Raises:
+        AriaError: DVC cannot read the repository.
+    """
     from dvc.exceptions import DvcException
     from dvc.repo import Repo
 

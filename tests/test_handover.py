@@ -1,0 +1,265 @@
+"""`aria card` and `aria merge` on a policy that real DVC keeps, loaded from another folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from dvc.repo import Repo
+from huggingface_hub import ModelCard
+from learning_tiny import LORA, TEMPLATE, save_tiny_base
+
+from aria_dvc.__main__ import main
+from aria_dvc.models.loading import load_model, load_tokenizer
+from aria_dvc.models.lora import add_lora, load_adapter
+from aria_dvc.models.saving import save_model
+from aria_dvc.models.source import ModelSource
+from aria_dvc.report.intervals import paired_difference, rate
+
+POLICY = "data/policy/adversarial/aria/online"
+OFFLINE = "data/policy/adversarial/aria/offline"
+DVC_YAML = """
+stages:
+  collect:
+    cmd: cp -r made/raw data/raw
+    deps: [made/raw]
+    outs: [data/raw/adversarial/bargaining.jsonl]
+  policy:
+    matrix: {variant: [aria], category: [adversarial]}
+    cmd: mkdir -p data/policy/adversarial/aria && cp -r made/adapter DIR
+    deps: [data/base_model, made/adapter]
+    params: [seed, policy, "variants.${item.variant}"]
+    outs: [DIR]
+  online:
+    matrix: {variant: [aria], category: [adversarial]}
+    cmd: cp -r made/adapter data/policy/adversarial/aria/online
+    deps: [data/policy/adversarial/aria/offline]
+    params: [seed, policy, "variants.${item.variant}"]
+    outs: [data/policy/adversarial/aria/online]
+""".replace("DIR", OFFLINE)
+PARAMS = """
+seed: 0
+policy:
+  learning_rate: 0.001
+  lora: {rank: 4}
+variants:
+  aria: {credit: aria}
+"""
+
+
+def evaluation() -> dict[str, object]:
+    won, before = np.arange(40) < 30, np.arange(40) < 10
+    by_variant = {"aria": rate(won), "vanilla": rate(before)}
+    gain = paired_difference(won, before, np.arange(40))
+    return {
+        "all": by_variant,
+        "by_role": {"alice": by_variant},
+        "minus_vanilla": {"aria": gain},
+    }
+
+
+def git(*arguments: str) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+
+
+def save_adapter(base: ModelSource, folder: Path) -> None:
+    """An adapter that changes what the base says."""
+    torch.manual_seed(1)
+    model = add_lora(load_model(base), LORA, "policy")
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight)
+    save_model(model, folder, base)
+    (folder / "metrics.json").write_text("{}")
+    (folder / "adapter_model.safetensors").chmod(0o600)
+
+
+def fill(folder: Path) -> None:
+    """A repository with one finished policy, whose params differ in one knob from version v1."""
+    git("init", "-q", "-b", "main")
+    logging.getLogger("dvc").setLevel(logging.ERROR)
+    with Repo.init(str(folder)):
+        pass
+    base = save_tiny_base(Path("data/base_model"))
+    save_adapter(base, Path("made/adapter"))
+    Path("made/raw/adversarial").mkdir(parents=True)
+    Path("made/raw/adversarial/bargaining.jsonl").write_text("{}\n")
+    Path("metrics/details").mkdir(parents=True)
+    found = {"bargaining": evaluation(), "guess_my_city": evaluation()}
+    Path("metrics/details/evaluation.json").write_text(json.dumps(found))
+    Path("metrics/details/health.json").write_text('["few games"]')
+    Path("dvc.yaml").write_text(DVC_YAML)
+    Path("params.yaml").write_text(PARAMS)
+    Path(".gitignore").write_text("/data/policy\n/data/raw\n")
+    git("add", "-A")
+    git("commit", "-qm", "start")
+    git("tag", "v1")
+    Path("params.yaml").write_text(PARAMS.replace("0.001", "0.002"))
+    with Repo(str(folder)) as repo:
+        repo.reproduce()
+    git("add", "-A")
+    git("commit", "-qm", "run")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    folder, before = tmp_path_factory.mktemp("finished"), Path.cwd()
+    os.chdir(folder)
+    try:
+        fill(folder)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def project(template, tmp_path, monkeypatch):
+    folder = tmp_path / "project"
+    shutil.copytree(template, folder, copy_function=shutil.copy2)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def logits(model: torch.nn.Module) -> torch.Tensor:
+    with torch.no_grad():
+        return model.eval()(torch.arange(20)[None]).logits
+
+
+def trained() -> torch.Tensor:
+    return logits(load_adapter(load_model(ModelSource("data/base_model")), POLICY))
+
+
+def check_tokenizer_and_modes(folder: Path) -> None:
+    assert load_tokenizer(ModelSource(folder)).chat_template == TEMPLATE
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
+    assert modes == {0o644}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_a_carded_adapter_loads_from_anywhere(project, tmp_path, monkeypatch, capsys):
+    from peft import AutoPeftModelForCausalLM
+    from transformers import AutoModelForCausalLM
+
+    out = tmp_path / "adapter"
+    assert main(["card", POLICY, "--out", str(out)]) == 0
+    assert "name it by --base, to share" in capsys.readouterr().out
+    expected, base = trained(), logits(load_model(ModelSource("data/base_model")))
+    assert (expected - base).abs().max() > 0.1
+    monkeypatch.chdir(tmp_path)
+    for loader in (AutoPeftModelForCausalLM, AutoModelForCausalLM):
+        torch.testing.assert_close(logits(loader.from_pretrained(out)), expected)
+    check_tokenizer_and_modes(out)
+
+
+def test_a_base_by_its_id(project, tmp_path):
+    out = tmp_path / "adapter"
+    for _ in range(2):  # what this command has written it may write anew
+        assert main(["card", POLICY, "--out", str(out), "--base", "me/base"]) == 0
+    config = json.loads((out / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == "me/base"
+    assert ModelCard.load(out / "README.md").data.base_model == "me/base"
+
+
+def test_the_card_tells_what_the_policy_is(project, tmp_path):
+    out = tmp_path / "adapter"
+    assert main(["card", POLICY, "--out", str(out)]) == 0
+    card = ModelCard.load(out / "README.md")
+    assert card.data.base_model is None  # a folder is no model of a hub
+    assert card.data.library_name == "peft"
+    (result,) = card.data.eval_results
+    assert (result.dataset_name, result.metric_value) == ("bargaining", 0.75)
+    text = card.text
+    assert "0.75 (0.60 to 0.86) | 0.25 (0.14 to 0.40) | +0.50 (" in text
+    assert "too few games to decide" in text
+    assert "guess_my_city" not in text  # of another category
+    assert "- few games" in text
+    assert "Other than in v1" in text
+    assert "- `policy.learning_rate`: 0.002 (0.001)" in text
+    assert text.count("\n- `") == 1
+    for path in ("data/raw/adversarial/bargaining.jsonl", POLICY):
+        assert f"| `{path}` | `" in text
+    assert str(project) not in str(card)
+
+
+def test_a_policy_that_was_trained_further_has_no_results(project, tmp_path):
+    out = tmp_path / "adapter"
+    assert main(["card", OFFLINE, "--out", str(out)]) == 0
+    card = ModelCard.load(out / "README.md")
+    assert "Not evaluated." in card.text
+    assert card.data.eval_results is None
+
+
+def test_without_a_version_all_settings_are_told(project, tmp_path):
+    git("tag", "-d", "v1")
+    out = tmp_path / "adapter"
+    assert main(["card", POLICY, "--out", str(out)]) == 0
+    text = (out / "README.md").read_text()
+    assert "No version is tagged" in text
+    assert "learning_rate: 0.002" in text
+
+
+@pytest.mark.parametrize("through_card", [False, True])
+def test_a_merged_model_plays_as_the_adapter_does(project, tmp_path, monkeypatch, through_card):
+    from transformers import AutoModelForCausalLM
+
+    source, out, expected = POLICY, tmp_path / "model", trained()
+    if through_card:
+        source = str(tmp_path / "adapter")
+        assert main(["card", POLICY, "--out", source]) == 0
+    assert main(["merge", source, "--out", str(out)]) == 0
+    monkeypatch.chdir(tmp_path)
+    found = logits(AutoModelForCausalLM.from_pretrained(out))
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    check_tokenizer_and_modes(out)
+    card = ModelCard.load(out / "README.md")
+    assert card.data.library_name == "transformers"
+    assert "AutoPeftModel" not in card.text
+    assert "merged into its base" in card.text
+    assert "adapter_config.json" not in card.text
+
+
+def test_half_precision_is_asked_for(project, tmp_path):
+    out = tmp_path / "model"
+    assert main(["merge", POLICY, "--out", str(out), "--dtype", "bfloat16"]) == 0
+    assert json.loads((out / "config.json").read_text())["dtype"] == "bfloat16"
+
+
+def touch_weights() -> None:
+    file = Path(POLICY, "metrics.json")
+    file.chmod(0o644)
+    file.write_text('{"better": true}')
+
+
+def remove_weights() -> None:
+    shutil.rmtree(POLICY)
+
+
+@pytest.mark.parametrize(
+    ("harm", "policy", "out", "said"),
+    [
+        (None, "data/base_model", "new", f"no policy in dvc.lock: name one of {OFFLINE}, {POLICY}"),
+        (None, "..", "new", "lies outside this folder"),
+        (None, POLICY, POLICY, "is the folder that is read"),
+        (None, POLICY, "made", "is not what this command writes"),
+        (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),
+        (remove_weights, POLICY, "new", "holds no weights: run `dvc pull`"),
+        (lambda: Path("dvc.lock").unlink(), POLICY, "new", "name one of them after a run"),
+    ],
+)
+def test_what_cannot_be_handed_over_is_refused(project, capsys, harm, policy, out, said):
+    if harm:
+        harm()
+    assert main(["card", policy, "--out", out]) == 1
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert printed.count("\n") == 1
+    assert not Path("new").exists()
