@@ -23,6 +23,7 @@ from aria_dvc.review.commits import commits, web_address
 from aria_dvc.review.estimates import Change, Estimate, by_chance, changes, moved, name
 from aria_dvc.review.freshness import freshness
 from aria_dvc.review.gathered import Review, gather
+from aria_dvc.review.health import warnings_in
 from aria_dvc.review.locks import Ran, ran, read_lock
 
 ROOT = Path(__file__).parents[1]
@@ -315,7 +316,8 @@ def test_a_history_that_is_not_shared(project):
     ("file", "text", "said"),
     [
         ("metrics/details/evaluation.json", "{", "metrics/details/evaluation.json of commit"),
-        ("metrics/details/health.json", '{"a": 1}', "is no list of texts"),
+        ("metrics/details/health.json", '{"a": 1}', "has no warnings"),
+        ("metrics/details/health.json", "[1]", "has no warnings"),
         ("dvc.lock", "[1", "dvc.lock of .* is no lock file"),
     ],
 )
@@ -430,6 +432,18 @@ def test_a_figure_that_repeats_another_is_told_once():
     run = {"a": {"all": {"x": one}, "winnable": {"all": {"x": one}}}}
     later = {"a": {"all": {"x": other}, "winnable": {"all": {"x": other}}}}
     assert [change.place for change in changes(run, later)] == [("a", "all", "x")]
+
+
+# Warnings
+
+
+def test_findings_are_told_as_far_as_they_are_warnings():
+    findings = [
+        {"level": "warning", "about": "chess", "words": "no success in 24 games", "try": "more"},
+        {"level": "note", "about": "chess", "words": "few games"},
+    ]
+    found = warnings_in({"closing": ["bye"], "findings": findings}, "health.json")
+    assert found == ["chess: no success in 24 games"]
 
 
 # Stages

@@ -169,5 +169,5 @@ def _settings(policy: Finished) -> str:
         off = "\n".join([f"Other than in {policy.version}, whose value stands behind:\n", *lines])
     else:
         off = f"Those of {policy.version}."
-    fold = f"<details><summary>all settings</summary>\n\n```yaml\n{text.getvalue()}```\n\n</details>"
+    fold = f"<details><summary>all</summary>\n\n```yaml\n{text.getvalue()}```\n\n</details>"
     return f"## Settings\n\n{off}\n\n{fold}"

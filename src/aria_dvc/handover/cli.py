@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from aria_dvc.models.source import ModelSource
 
 CARD_USAGE = """\
-Writes the adapter of a finished policy with tokenizer, chat template and a model card (base, sums of
-the data, settings, results with intervals, limits), readable by everybody. Run it in the
+Writes the adapter of a finished policy with tokenizer, chat template and a model card (base, sums
+of the data, settings, results with intervals, limits), readable by everybody. Run it in the
 repository's root.
 
   aria card data/policy/adversarial/aria/online --out adapter --base me/base

@@ -13,6 +13,7 @@ from aria_dvc.pipeline import paths
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.review.commits import git, git_text
 from aria_dvc.review.freshness import dvc_status
+from aria_dvc.review.health import warnings_in
 from aria_dvc.review.locks import CODE, LOCK, Entry, Lock, read_lock
 from aria_dvc.yaml_file import load_yaml
 
@@ -83,7 +84,7 @@ def _inside(folder: Path) -> str:
     try:
         return folder.resolve().relative_to(Path.cwd().resolve()).as_posix()
     except ValueError:
-        raise AriaError(f"{folder} lies outside this folder: run in the repository's root") from None
+        raise AriaError(f"{folder} lies outside: run in the repository's root") from None
 
 
 def _stage_of(path: str, lock: Lock) -> tuple[str, Entry]:
@@ -96,9 +97,9 @@ def _stage_of(path: str, lock: Lock) -> tuple[str, Entry]:
         raise AriaError(
             f"{path} is no policy in {LOCK}: name one of {', '.join(known) or 'them after a run'}"
         )
-    changed = [change for change in dvc_status(Path.cwd(), stage).get(stage, [])]
-    states = [c["changed outs"] for c in changed if isinstance(c, dict) and "changed outs" in c]
-    if any(state == "modified" for found in states for state in found.values()):
+    changed = dvc_status(Path.cwd(), stage).get(stage, [])
+    states = [found.get("changed outs", {}) for found in changed if isinstance(found, dict)]
+    if any("modified" in outs.values() for outs in states):
         raise AriaError(f"{path} is not what {LOCK} says: run `dvc checkout {path}` first")
     if not any(Path(path).glob("*.safetensors")):
         raise AriaError(f"{path} holds no weights: run `dvc pull`, or name a variant that trains")
@@ -118,7 +119,7 @@ def _evaluation() -> dict[str, Any]:
 
 def _warnings() -> list[str]:
     file = paths.DETAILS / "health.json"
-    return list(read_json(file)) if file.exists() else []
+    return warnings_in(read_json(file) if file.exists() else None, str(file))
 
 
 def _sums(stage: str, category: str, lock: Lock) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Folders that load from anywhere: weights, tokenizer, chat template and model card in one place."""
+"""Folders that load from anywhere: weights, tokenizer, chat template and card in one place."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def write_adapter(source: ModelSource, out: Path, base: str, card: ModelCard) ->
     with _folder(source, out, card) as aside:
         aside.mkdir()
         shutil.copyfile(source.folder / ADAPTER_WEIGHTS, aside / ADAPTER_WEIGHTS)
-        write_json(aside / ADAPTER_CONFIG, {**read_json(source.folder / ADAPTER_CONFIG), BASE: base})
+        config = read_json(source.folder / ADAPTER_CONFIG)
+        write_json(aside / ADAPTER_CONFIG, {**config, BASE: base})
 
 
 def write_merged(source: ModelSource, out: Path, dtype: Dtype, card: ModelCard) -> None:

@@ -10,8 +10,8 @@ from aria_dvc.outputs import check_outputs
 
 USAGE = """\
 Compares the newest commit with the last one that it shares with BASE: figures that moved beyond
-their intervals, params, stages that ran, pictures, warnings, and whether dvc.lock is fresh. Markdown
-of at most 40 lines. Nothing is run or checked out; data need not be here.
+their intervals, params, stages that ran, pictures, warnings, and whether dvc.lock is fresh.
+Markdown of at most 40 lines. Nothing is run or checked out; data need not be here.
 
   aria review main
   aria review origin/main --out review.md

@@ -13,6 +13,7 @@ from typing import Any
 
 VALUES = ("rate", "mean", "value")  # what an interval `low`, `high` stands beside in metrics/
 ALPHA = 0.05
+NOT_TOLD = ("all", "by_role", "by_opponent", "minus_vanilla")  # parts of a figure's place
 Place = tuple[str, ...]
 
 
@@ -93,7 +94,7 @@ def by_chance(found: list[Change]) -> float:
 
 def name(place: Place) -> str:
     """`bargaining, alice: aria` or `bargaining: aria minus vanilla`."""
-    *where, what = [part for part in place if part not in ("all", "by_role", "minus_vanilla")]
+    *where, what = [part for part in place if part not in NOT_TOLD]
     suffix = " minus vanilla" if "minus_vanilla" in place else ""
     return f"{', '.join(where)}: {what}{suffix}" if where else f"{what}{suffix}"
 

@@ -88,8 +88,9 @@ def dvc_status(root: Path, *targets: str) -> dict[str, list[Any]]:
 
 def _added(status: Mapping[str, list[Any]]) -> set[str]:
     """Files that `dvc add` tracks and that are not here."""
-    changes = [change for name, found in status.items() if name.endswith(".dvc") for change in found]
-    return {path for change in changes if _missing(change) for path in change["changed outs"]}
+    added = (found for name, found in status.items() if name.endswith(".dvc"))
+    changes = [change for found in added for change in found if _missing(change)]
+    return {path for change in changes for path in change["changed outs"]}
 
 
 def _reasons(

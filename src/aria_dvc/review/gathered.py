@@ -10,6 +10,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.review.commits import Commits
 from aria_dvc.review.estimates import Change, changes
 from aria_dvc.review.freshness import Freshness, freshness
+from aria_dvc.review.health import warnings_in
 from aria_dvc.review.locks import LOCK, Ran, ran, read_lock
 
 PARAMS = "params.yaml"
@@ -110,9 +111,4 @@ def _warnings(these: Commits) -> dict[str, bool]:
 
 
 def _listed(these: Commits, commit: str) -> list[str]:
-    found = these.read_json(commit, HEALTH)
-    if found is None:
-        return []
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise AriaError(f"{HEALTH} of {commit[:10]} is no list of texts: run `dvc repro report`")
-    return found
+    return warnings_in(these.read_json(commit, HEALTH), f"{HEALTH} of {commit[:10]}")
