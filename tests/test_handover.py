@@ -247,7 +247,7 @@ def remove_weights() -> None:
     ("harm", "policy", "out", "said"),
     [
         (None, "data/base_model", "new", f"no policy in dvc.lock: name one of {OFFLINE}, {POLICY}"),
-        (None, "..", "new", "lies outside this folder"),
+        (None, "..", "new", "lies outside: run in"),
         (None, POLICY, POLICY, "is the folder that is read"),
         (None, POLICY, "made", "is not what this command writes"),
         (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),

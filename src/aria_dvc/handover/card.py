@@ -50,7 +50,7 @@ def make_card(policy: Finished, base: str, *, is_merged: bool, is_adapter: bool)
 
 def without_peft(card: ModelCard) -> ModelCard:
     """The card of an adapter, for the model that it is merged into."""
-    card.data.library_name = "transformers"
+    card.data["library_name"] = "transformers"
     for old, new in zip(_texts(True), _texts(False), strict=True):
         card.text = card.text.replace(old, new)
     return card

@@ -103,7 +103,7 @@ def _estimates(value: Any, place: Place = ()) -> Iterator[tuple[Place, Estimate]
     if not isinstance(value, Mapping):
         return
     middle = next((key for key in VALUES if key in value), None)
-    numbers = [value.get(key) for key in (middle, "low", "high")] if middle else []
+    numbers: list[Any] = [value.get(key) for key in (middle, "low", "high")] if middle else []
     if numbers and all(_is_number(number) for number in numbers):
         yield place, Estimate(*numbers)
     for key, inner in value.items():
