@@ -26,11 +26,15 @@ FIRST = ("evaluation", "learning_curve")  # pictures that tell most
 
 @dataclass
 class Section:
-    """lead: lines that stay. rows: lines of which the last may be cut. more: says of how many."""
+    """lead: lines that stay. rows: lines of which the last may be cut. more: says of how many.
+
+    weight: sections are cut so that their rows are in these proportions.
+    """
 
     lead: list[str]
     rows: list[str] = field(default_factory=list)
     more: str = "- {} more"
+    weight: float = 1.0
     cut: int = 0
 
     @property
@@ -47,7 +51,7 @@ def comment(review: Review, address: str | None) -> str:
     made = [
         Section(_head(review)),
         Section(*_listed("Warnings", _warnings(review.warnings))),
-        Section(*_moved(review.estimates), "| {} more | | | |"),
+        Section(*_moved(review.estimates), "| {} more | | | |", weight=2.0),
         Section(*_listed("Other metrics", _pairs(review.numbers))),
         Section(*_listed("Params", _pairs(review.params))),
         Section(*_listed("Stages that ran", _stages(review.stages))),
@@ -55,7 +59,7 @@ def comment(review: Review, address: str | None) -> str:
     ]
     sections = [section for section in made if section.lead]
     while sum(len(section.lines) for section in sections) > MOST_LINES:
-        longest = max(sections, key=lambda section: len(section.rows))
+        longest = max(sections, key=lambda section: len(section.rows) / section.weight)
         longest.rows.pop()
         longest.cut += 1
     return "\n".join(line for section in sections for line in section.lines).strip() + "\n"
