@@ -28,6 +28,11 @@ POLICY = "data/policy/adversarial/aria/online"
 OFFLINE = "data/policy/adversarial/aria/offline"
 DVC_YAML = """
 stages:
+  base_model:
+    cmd: cp -r made/base data/base_model
+    deps: [made/base]
+    params: [base_model]
+    outs: [data/base_model]
   collect:
     cmd: cp -r made/raw data/raw
     deps: [made/raw]
@@ -42,11 +47,13 @@ stages:
     matrix: {variant: [aria], category: [adversarial]}
     cmd: cp -r made/adapter data/policy/adversarial/aria/online
     deps: [data/policy/adversarial/aria/offline]
-    params: [seed, policy, "variants.${item.variant}"]
+    params: [seed, endpoints, policy, "variants.${item.variant}"]
     outs: [data/policy/adversarial/aria/online]
 """.replace("DIR", OFFLINE)
 PARAMS = """
 seed: 0
+endpoints: {mine: {base_url: "http://secret.example:8000"}}
+base_model: {source: tiny, warm_start: true}
 policy:
   learning_rate: 0.001
   lora: {rank: 4}
@@ -55,8 +62,8 @@ variants:
 """
 
 
-def evaluation() -> dict[str, object]:
-    won, before = np.arange(40) < 30, np.arange(40) < 10
+def evaluation(wins: int, wins_before: int) -> dict[str, object]:
+    won, before = np.arange(40) < wins, np.arange(40) < wins_before
     by_variant = {"aria": rate(won), "vanilla": rate(before)}
     gain = paired_difference(won, before, np.arange(40))
     return {
@@ -89,17 +96,23 @@ def fill(folder: Path) -> None:
     logging.getLogger("dvc").setLevel(logging.ERROR)
     with Repo.init(str(folder)):
         pass
-    base = save_tiny_base(Path("data/base_model"))
-    save_adapter(base, Path("made/adapter"))
+    Path("data").mkdir()
+    save_adapter(save_tiny_base(Path("made/base")), Path("made/adapter"))
+    config = Path("made/adapter/adapter_config.json")
+    config.write_text(config.read_text().replace("made/base", "data/base_model"))
     Path("made/raw/adversarial").mkdir(parents=True)
     Path("made/raw/adversarial/bargaining.jsonl").write_text("{}\n")
     Path("metrics/details").mkdir(parents=True)
-    found = {"bargaining": evaluation(), "guess_my_city": evaluation()}
+    found = {
+        "bargaining": evaluation(30, 10),
+        "negotiation": evaluation(10, 10),
+        "guess_my_city": evaluation(30, 30),
+    }
     Path("metrics/details/evaluation.json").write_text(json.dumps(found))
     Path("metrics/details/health.json").write_text('["few games"]')
     Path("dvc.yaml").write_text(DVC_YAML)
     Path("params.yaml").write_text(PARAMS)
-    Path(".gitignore").write_text("/data/policy\n/data/raw\n")
+    Path(".gitignore").write_text("/data/policy\n/data/raw\n/data/base_model\n")
     git("add", "-A")
     git("commit", "-qm", "start")
     git("tag", "v1")
@@ -175,8 +188,8 @@ def test_the_card_tells_what_the_policy_is(project, tmp_path):
     card = ModelCard.load(out / "README.md")
     assert card.data.base_model is None  # a folder is no model of a hub
     assert card.data.library_name == "peft"
-    (result,) = card.data.eval_results
-    assert (result.dataset_name, result.metric_value) == ("bargaining", 0.75)
+    results = {result.dataset_name: result.metric_value for result in card.data.eval_results}
+    assert results == {"bargaining": 0.75, "negotiation": 0.25}
     text = card.text
     assert "0.75 (0.60 to 0.86) | 0.25 (0.14 to 0.40) | +0.50 (" in text
     assert "too few games to decide" in text
@@ -187,6 +200,8 @@ def test_the_card_tells_what_the_policy_is(project, tmp_path):
     assert text.count("\n- `") == 1
     for path in ("data/raw/adversarial/bargaining.jsonl", POLICY):
         assert f"| `{path}` | `" in text
+    assert "a model of its own: `tiny` after supervised training on scripted" in text
+    assert "secret" not in text
     assert str(project) not in str(card)
 
 

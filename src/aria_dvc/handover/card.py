@@ -71,6 +71,7 @@ def _metadata(policy: Finished, base: str, is_peft: bool) -> str:
             task_type="text-generation",
             dataset_type="aria-dvc",
             dataset_name=game,
+            dataset_config=game,
             metric_type="success_rate",
             metric_value=numbers["all"][policy.variant]["rate"],
         )
@@ -97,13 +98,21 @@ def _about(policy: Finished, base: str, is_merged: bool, is_adapter: bool) -> st
     form = (MERGED if is_merged else ADAPTER) if is_adapter else "A model"
     changes = policy.settings.get(f"variants.{policy.variant}", {})
     how = ", ".join(f"{key}: {value}" for key, value in changes.items())
-    base_line = f"Its base is `{base}`" if _is_hub_id(base) else "Its base is a model of its own"
+    named = f", {BASE_NAMED}" if is_adapter and not is_merged else ""
     return (
         f"# {policy.variant}, {policy.category}\n\n{form} trained on dialogue games with "
         f"aria-dvc, which runs {PAPER} as a data-versioned pipeline: variant `{policy.variant}` "
-        f"({how}) of the category {policy.category}. {base_line}"
-        f"{f', {BASE_NAMED}' if is_adapter and not is_merged else ''}."
+        f"({how}) of the category {policy.category}. {_base(policy, base)}{named}."
     )
+
+
+def _base(policy: Finished, base: str) -> str:
+    known = f"`{base}`" if _is_hub_id(base) else "a model of its own"
+    if "source" not in policy.base:
+        return f"Its base is {known}"
+    learned = " after supervised training on scripted dialogues of the games"
+    warm = learned if policy.base.get("warm_start") else ""
+    return f"Its base is {known}: `{policy.base['source']}`{warm}"
 
 
 def _use(is_peft: bool) -> str:

@@ -19,13 +19,15 @@ from aria_dvc.yaml_file import load_yaml
 
 STAGES = ("policy@", "online@")
 PARAMS = "params.yaml"
+ADDRESSES = "endpoints"  # of servers, which are nobody else's business
 
 
 @dataclass(frozen=True)
 class Finished:
     """A trained policy.
 
-    settings: the blocks of params.yaml that its stage read, as dvc.lock has them.
+    settings: the blocks of params.yaml that its stage read, as dvc.lock has them, without the
+        addresses of servers. base: the block `base_model` of its base.
     off_default: (knob, default, value) of every setting that differs from params.yaml of
         `version`; None without a version.
     sums: path -> MD5 sum of its dialogues, of what it was trained from, and of itself.
@@ -37,6 +39,7 @@ class Finished:
     variant: str
     category: str
     settings: dict[str, Any]
+    base: dict[str, Any]
     version: str | None
     off_default: list[tuple[str, Any, Any]]
     sums: dict[str, str]
@@ -59,7 +62,7 @@ def finished(folder: Path, version: str | None = None) -> Finished:
     path = _inside(folder)
     stage, entry = _stage_of(path, lock)
     category, variant, part = Path(path).parts[-3:]
-    settings = entry.get("params", {}).get(PARAMS, {})
+    settings = {key: value for key, value in _params(entry).items() if key != ADDRESSES}
     version = version or _newest_version()
     known = {} if _trained_further(part, category, variant, lock) else _evaluation()
     return Finished(
@@ -67,6 +70,7 @@ def finished(folder: Path, version: str | None = None) -> Finished:
         variant=variant,
         category=category,
         settings=settings,
+        base=_params(lock.get("base_model", {})).get("base_model", {}),
         version=version,
         off_default=list(_off_default(settings, version)) if version else [],
         sums=_sums(stage, category, lock),
@@ -78,6 +82,10 @@ def finished(folder: Path, version: str | None = None) -> Finished:
         },
         warnings=_warnings(),
     )
+
+
+def _params(entry: Entry) -> dict[str, Any]:
+    return dict(entry.get("params", {}).get(PARAMS, {}))
 
 
 def _inside(folder: Path) -> str:
