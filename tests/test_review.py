@@ -427,6 +427,22 @@ def test_figures_are_found_wherever_they_stand():
     assert by_chance(found) == 0
 
 
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("bargaining all aria", "bargaining: aria"),
+        ("bargaining by_role alice aria", "bargaining, alice: aria"),
+        ("bargaining winnable minus_vanilla aria", "bargaining, winnable: aria minus vanilla"),
+        ("bargaining by_role alice aria means utility", "bargaining, alice, aria: utility"),
+        ("bargaining differences dpo by_role alice aria", "bargaining, alice: aria minus dpo"),
+        ("differences", "differences"),
+        ("all", "all"),
+    ],
+)
+def test_names_of_figures(place, told):
+    assert name(tuple(place.split())) == told
+
+
 def test_a_figure_that_repeats_another_is_told_once():
     one, other = won(1, 9), won(9, 9)
     run = {"a": {"all": {"x": one}, "winnable": {"all": {"x": one}}}}

@@ -13,7 +13,7 @@ from typing import Any
 
 VALUES = ("rate", "mean", "value")  # what an interval `low`, `high` stands beside in metrics/
 ALPHA = 0.05
-NOT_TOLD = ("all", "by_role", "by_opponent", "minus_vanilla")  # parts of a figure's place
+NOT_TOLD = ("all", "by_role", "by_opponent", "means", "minus_vanilla")  # of a figure's place
 Place = tuple[str, ...]
 
 
@@ -94,8 +94,13 @@ def by_chance(found: list[Change]) -> float:
 
 def name(place: Place) -> str:
     """`bargaining, alice: aria` or `bargaining: aria minus vanilla`."""
-    *where, what = [part for part in place if part not in NOT_TOLD]
-    suffix = " minus vanilla" if "minus_vanilla" in place else ""
+    parts, suffix = list(place), " minus vanilla" if "minus_vanilla" in place else ""
+    if "differences" in parts[:-2]:  # the name of the baseline follows
+        at = parts.index("differences")
+        _, baseline = parts[at : at + 2]
+        del parts[at : at + 2]
+        suffix = f" minus {baseline}"
+    *where, what = [part for part in parts if part not in NOT_TOLD] or parts
     return f"{', '.join(where)}: {what}{suffix}" if where else f"{what}{suffix}"
 
 
