@@ -14,6 +14,7 @@ METRICS = Path("metrics")
 DETAILS = METRICS / "details"
 PLOTS = METRICS / "plots"
 INTENTIONS = METRICS / "intentions"
+REPORT = DATA / "report"
 BASE_MODEL = Path(BASE_MODEL_NAME)
 CODE = DATA / "code"
 

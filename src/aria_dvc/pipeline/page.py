@@ -1,0 +1,84 @@
+"""The page of a run: what the stages wrote, as `report.page` wants it, one HTML file out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aria_dvc.aside import written_aside
+from aria_dvc.credit.chain import ALL, CURVE_COLUMNS, chosen_labels, read_selection
+from aria_dvc.intentions.log import Log
+from aria_dvc.intentions.space import read_cuts
+from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.report import Run
+from aria_dvc.records.stored import read_rewards, read_stage_csv, read_turns
+from aria_dvc.records.tables import read_vectors
+from aria_dvc.report.page.blocks import LogTables, log_block
+from aria_dvc.report.page.document import Page, document
+from aria_dvc.report.page.results import learning_block, rates, results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_TEXT = 6_000_000
+"""Characters of distinct utterances on the page, all logs together; with plotly.js about 11 MB."""
+Table = Callable[[Log, "pd.DataFrame"], "pd.DataFrame"]
+
+
+def write_page(run: Run, path: Path, intention_table: Table, health: Sequence[str]) -> None:
+    """Write the report of a run as one HTML file.
+
+    Args:
+        intention_table: from a log under its intentions and its rewards, one row an intention
+            (columns: see `report.page.blocks.TABLE`).
+        health: warnings in words.
+    """
+    blocks = {name: _log(run, name, intention_table) for name in run.logs}
+    page = Page(
+        run.params.seed, results(run.evaluation), rates(run.evaluation), list(health), blocks
+    )
+    with written_aside(path) as aside:
+        aside.write_text(document(page), encoding="utf-8", newline="\n")
+
+
+def _log(run: Run, name: str, intention_table: Table) -> dict[str, Any]:
+    tables = log_tables(run, name, intention_table)
+    block = log_block(tables, MOST_TEXT // len(run.logs))
+    return {**block, "learning": _learning(run, name)}
+
+
+def log_tables(run: Run, name: str, intention_table: Table) -> LogTables:
+    """All that is known of one log, as the stages wrote it."""
+    files = run.logs[name]
+    turns = read_turns(files.turns)
+    plain = Log.of(turns, read_vectors(files.embeddings, turns))
+    cuts = read_cuts(files.labels, turns)
+    selection = read_selection(files.selected_k, cuts, plain.role_names)
+    log = plain.with_labels(chosen_labels(plain, cuts, selection))
+    rewards = read_rewards(files.rewards, turns)
+    curve = read_stage_csv(files.k_curve, CURVE_COLUMNS, "select_k")
+    curve = curve[curve["role"] == ALL].drop(columns="role")
+    drawn = run.projected(name, log.points)
+    return LogTables(
+        log, cuts, rewards, curve, selection, intention_table(log, rewards), *drawn
+    )
+
+
+def _learning(run: Run, name: str) -> dict[str, Any]:
+    category = run.params.logs[name].category
+    if category not in run.params.categories:
+        return learning_block(run.course.iloc[:0], {}, {})
+    course = run.course[run.course["log"] == name]
+    model = run.learning[category]["reward_model"]
+    return learning_block(course, _histories(run, category), model)
+
+
+def _histories(run: Run, category: str) -> Mapping[str, pd.DataFrame]:
+    """variant -> its offline steps, of those that took any."""
+    files = {name: paths.policy(name, category) / "history.csv" for name in run.params.variants}
+    return {
+        name: read_stage_csv(file, ("step", "loss"), "policy")
+        for name, file in files.items()
+        if file.exists()
+    }
