@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 import orjson
 
 from aria_dvc.packaged import read_text
+from aria_dvc.report.page.results import HISTORY
 from aria_dvc.shown import printable
 
 PACKAGE = "aria_dvc.report.page"
@@ -72,15 +74,25 @@ def document(page: Page) -> str:
         script=own,
         plotly=plotly,
         sums=[sum_of(own), sum_of(plotly)],
+        compared=sum(bool(row["difference"]) for row in page.results),
+        reach=reach(page.results),
         first=SHOWN_INTENTIONS,
         curves=CURVES.items(),
         learning=LEARNING.items(),
+        offline=HISTORY,
     )
 
 
 def run_name(*contents: str) -> str:
     """Eight letters that two runs of other results do not share, for captions."""
     return hashlib.sha256("".join(contents).encode()).hexdigest()[:8]
+
+
+def reach(rows: Sequence[Mapping[str, Any]]) -> float:
+    """How far from 0 the drawn intervals of differences go: a quarter, a half, .. that holds all."""
+    found = [row["difference"] for row in rows if row["difference"]]
+    bounds = [abs(one[key]) for one in found for key in ("low", "mean", "high") if one[key]]
+    return math.ceil(4 * max(bounds, default=0.25)) / 4
 
 
 def as_json(value: Any) -> str:
@@ -114,6 +126,7 @@ def _template() -> Any:
 
     made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     made.filters |= FILTERS
+    made.globals["dict"] = dict
     return made.from_string(_asset("page.html"))
 
 

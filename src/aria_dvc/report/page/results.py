@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aria_dvc.params import VANILLA
 from aria_dvc.report.intervals import holm
 from aria_dvc.report.metrics import pooled_curve
 
@@ -21,21 +22,33 @@ HISTORY = ("loss", "gradient_norm", "entropy_per_action")
 def results(evaluation: Mapping[str, Any]) -> list[Block]:
     """One row a game and variant, over all roles (see `report.metrics.evaluation_metrics`).
 
-    game, variant, rate, low, high, episodes; where vanilla was evaluated too `difference` (mean,
-    low, high, p, pairs, undecided, games_needed), `p_holm` adjusted over all differences of the
-    table, and `verdict` in words.
+    game, variant, rate, low, high, episodes. Where vanilla was evaluated too: `vanilla` (the same
+    numbers of it), `difference` (mean, low, high, p, pairs, undecided, games_needed), `p_holm`
+    adjusted over all differences of the table, and `verdict` in words; vanilla itself has a row
+    only where it stands alone.
     """
-    rows = [
-        {"game": game, "variant": name, **_of(numbers), "difference": gains.get(name)}
-        for game, metrics in evaluation.items()
-        for gains in [metrics["minus_vanilla"]]
-        for name, numbers in metrics["all"].items()
-    ]
+    rows = [row for game, metrics in evaluation.items() for row in _rows(game, metrics)]
     compared = [row for row in rows if row["difference"]]
     for row, p in zip(compared, holm([row["difference"]["p"] for row in compared]), strict=True):
         row["p_holm"] = p
         row["verdict"] = verdict(row["difference"], p)
     return rows
+
+
+def _rows(game: str, metrics: Mapping[str, Any]) -> list[Block]:
+    gains, rates_of = metrics["minus_vanilla"], metrics["all"]
+    vanilla = _of(rates_of[VANILLA]) if VANILLA in rates_of else None
+    return [
+        {
+            "game": game,
+            "variant": name,
+            **_of(numbers),
+            "vanilla": vanilla if name in gains else None,
+            "difference": gains.get(name),
+        }
+        for name, numbers in rates_of.items()
+        if name != VANILLA or not gains
+    ]
 
 
 def verdict(difference: Mapping[str, Any], p_holm: float | None) -> str:

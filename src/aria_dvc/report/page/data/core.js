@@ -6,7 +6,8 @@ const shared = JSON.parse(byId("shared").textContent);
 const parsed = new Map();
 const drawn = new Set();
 // Colours that colour-blind readers tell apart (Okabe and Ito's, but for yellow), then other marks.
-const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
+const ON_LIGHT = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
+const ON_DARK = ["#4aa8e8", "#f0b63c", "#2cc79a", "#e39cc4", "#9ad6fb", "#f08a3c"];
 const MARKS = ["circle", "diamond", "x"];
 const OUTCOMES = [
   ["above", "R above 0.5", (r) => r !== null && r > 0.5],
@@ -69,20 +70,23 @@ function setOptions(select, pairs) {
   if (pairs.some(([value]) => String(value) === before)) select.value = before;
 }
 
+const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;
+const colour = (place) => (dark() ? ON_DARK : ON_LIGHT)[place % ON_LIGHT.length];
+const mark = (place) => ({ color: colour(place), symbol: MARKS[Math.floor(place / ON_LIGHT.length) % MARKS.length] });
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function layout(more = {}) {
-  const axis = { gridcolor: style("--grid"), zerolinecolor: style("--line"), automargin: true };
+  const axis = { gridcolor: style("--grid"), zerolinecolor: style("--line"), automargin: true, nticks: 6 };
   const { xaxis = {}, yaxis = {}, ...rest } = more;
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: style("--fg"), size: 12 },
-    margin: { l: 50, r: 14, t: 34, b: 44 }, hoverlabel: { namelength: -1 }, legend: { orientation: "h", y: -0.22 },
-    title: { font: { size: 13 }, x: 0.02, xanchor: "left", text: "" }, showlegend: true,
+    margin: { l: 50, r: 14, t: 52, b: 44 }, hoverlabel: { namelength: -1 }, legend: { orientation: "h", y: 1, yanchor: "bottom", x: 1, xanchor: "right", font: { size: 11 } },
+    title: { text: "" }, showlegend: true,
     xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
   };
 }
 
-const titled = (text) => ({ text: plain(text), font: { size: 13 }, x: 0.02, xanchor: "left" });
+const titled = (text) => ({ text: plain(text), font: { size: 13 }, x: 0.02, xanchor: "left", y: 0.99, yanchor: "top" });
 
 const config = (name) => ({
   displaylogo: false, responsive: true,
@@ -108,5 +112,7 @@ function nothing(node, why) {
 function show(node, traces, wanted, name) {
   if (node.classList.contains("none")) node.replaceChildren();
   node.classList.remove("none");
-  return Plotly.react(node, traces, layout(wanted), config(name));
+  const legend = traces.some((one) => one.showlegend !== false);
+  const room = legend ? {} : { margin: { l: 50, r: 14, t: 32, b: 44 } };
+  return Plotly.react(node, traces, layout({ ...room, ...wanted }), config(name));
 }

@@ -1,6 +1,4 @@
 // One function a figure; each gets its place and the block of the log that is looked at.
-const coloured = (place) => ({ color: COLOURS[place % COLOURS.length] });
-const mark = (place) => ({ ...coloured(place), symbol: MARKS[Math.floor(place / COLOURS.length) % MARKS.length] });
 const faint = (colour) => `${colour}33`;
 
 function drawTree(node, data) {
@@ -13,8 +11,8 @@ function drawTree(node, data) {
     type: "icicle", ids: tree.id, parents: tree.parent, values: tree.size, labels: text, text: told,
     branchvalues: "total", sort: false, maxdepth: 7, tiling: { orientation: "v" }, textinfo: "label",
     hovertemplate: "%{label}<br>%{text}<extra></extra>",
-    marker: { colors: tree.over, colorscale: scaleOfCredit(), cmin: -scale, cmax: scale, line: { color: style("--bg"), width: 1 },
-      showscale: true, colorbar: { title: { text: "over its turn", side: "right" }, thickness: 10, len: 0.6 } },
+    marker: { colors: tree.over.map((v) => v ?? 0), colorscale: scaleOfCredit(), cmin: -scale, cmax: scale, line: { color: style("--bg"), width: 1 },
+      showscale: innerWidth > 600, colorbar: { title: { text: "over its turn", side: "right" }, thickness: 10, len: 0.6 } },
   };
   caption(node, captionOf(data, "Every split from one cluster down; select one to go in. Colour: mean credit over that of the turn."));
   return show(node, [trace], { margin: { l: 8, r: 8, t: 8, b: 8 } }, "tree");
@@ -25,7 +23,7 @@ const scaleOfCredit = () => [[0, style("--minus")], [0.5, style("--soft")], [1, 
 function drawCurve(node, data, name) {
   const { columns, chosen } = data.curve;
   if (!columns[name]?.some((v) => v !== null)) return nothing(node, `${shared.curves[name]}: not computed.`);
-  const line = { x: columns.k, y: columns[name], mode: "lines", line: { color: COLOURS[0] }, name: shared.curves[name], showlegend: false };
+  const line = { x: columns.k, y: columns[name], mode: "lines", line: { color: colour(0) }, name: shared.curves[name], showlegend: false };
   const used = columns.k.indexOf(data.k);
   const rest = chosen.map(({ method, k }, place) => ({
     x: [k], y: [columns[name][columns.k.indexOf(k)] ?? null], mode: "markers", name: words(method), showlegend: false,
@@ -46,7 +44,7 @@ function drawByTurn(node, data) {
   const table = data.by_turn;
   const traces = [...grouped(table.role)].flatMap(([role, rows], place) => {
     const of = (name) => rows.map((row) => table[name][row]);
-    const { color } = coloured(place);
+    const color = colour(place);
     const band = { x: [...of("turn"), ...of("turn").reverse()], y: [...of("high"), ...of("low").reverse()], fill: "toself", fillcolor: faint(color), line: { width: 0 }, hoverinfo: "skip", showlegend: false, mode: "lines" };
     const told = of("actions").map((n) => `${n} actions`);
     return [band, { x: of("turn"), y: of("mean"), text: told, mode: "lines+markers", name: plain(role), line: { color }, marker: mark(place) }];
@@ -59,7 +57,7 @@ function drawByIntention(node, data) {
   const rows = data.intentions.filter((row) => row.credit_over_turn !== null).slice(0, 15).reverse();
   if (!rows.length) return nothing(node, "No intention has a credit.");
   const trace = {
-    x: rows.map((row) => row.credit_over_turn), y: rows.map((_, place) => place), mode: "markers", marker: { color: COLOURS[0], size: 8 },
+    x: rows.map((row) => row.credit_over_turn), y: rows.map((_, place) => place), mode: "markers", marker: { color: colour(0), size: 8 },
     error_x: { type: "data", array: rows.map((row) => row.spread ?? 0), color: style("--muted"), thickness: 1 }, showlegend: false,
     text: rows.map((row) => plain(row.name)), hovertemplate: "%{text}: %{x:+.3f}<extra></extra>",
   };
@@ -71,33 +69,34 @@ function drawByIntention(node, data) {
 function drawCells(node, data) {
   const { size, cells, share } = data.cells;
   const trace = {
-    type: "bar", x: size, y: share, marker: { color: COLOURS[0] }, showlegend: false,
+    type: "bar", x: size, y: share, marker: { color: colour(0) }, showlegend: false,
     text: cells.map((count) => `${count.toLocaleString("en")} cells`), textposition: "outside", cliponaxis: false,
     hovertemplate: "%{text} of %{x} actions: %{y:.1%} of all actions<extra></extra>",
   };
   const title = titled("share of the actions by the size of their cell");
   caption(node, captionOf(data, "In a cell of one the credit is the return itself."));
-  return show(node, [trace], { title, xaxis: { type: "category", title: { text: "actions in the cell" } }, yaxis: { tickformat: ".0%" } }, "cells");
+  return show(node, [trace], { title, xaxis: { type: "category", nticks: 0, title: { text: "actions in the cell" } }, yaxis: { tickformat: ".0%" } }, "cells");
 }
 
-function drawLearning(node, data, name) {
-  const { online, offline } = data.learning;
-  const traces = [...trainingLines(online, name, "games", "games"), ...trainingLines(offline, name, "step", "offline steps")];
-  if (!traces.length) return nothing(node, `${shared.learning[name]}: nothing was trained that records it.`);
-  const both = traces.some((one) => one.xaxis === "x2");
-  const axes = both ? { xaxis: { title: { text: "games learned from" } }, xaxis2: { overlaying: "x", side: "top", color: style("--muted"), showgrid: false } } : { xaxis: { title: { text: traces[0].meta } } };
-  caption(node, captionOf(data, both ? "Dotted: offline, by step (upper axis)." : ""));
-  const more = both ? { margin: { l: 50, r: 14, t: 52, b: 44 } } : {};
-  return show(node, traces, { title: titled(shared.learning[name]), ...axes, ...more }, `learning-${name}`);
+function drawOnline(node, data, name) {
+  const traces = trainingLines(data.learning.online, name, "games", "lines+markers");
+  return drawTraining(node, data, traces, name, "games learned from");
 }
 
-function trainingLines(series, name, axis, meta) {
+function drawOffline(node, data, name) {
+  return drawTraining(node, data, trainingLines(data.learning.offline, name, "step", "lines"), name, "step");
+}
+
+function drawTraining(node, data, traces, name, axis) {
+  if (!traces.length) return nothing(node, `${shared.learning[name]}: no training recorded it.`);
+  caption(node, captionOf(data, name === "win_rate" ? "With 95 % intervals." : ""));
+  return show(node, traces, { title: titled(shared.learning[name]), xaxis: { title: { text: axis } } }, `learning-${name}`);
+}
+
+function trainingLines(series, name, axis, mode) {
   const known = Object.entries(series).filter(([, columns]) => columns[name]?.some((v) => v !== null));
   return known.map(([variant, columns], place) => ({
-    x: columns[axis], y: columns[name], mode: axis === "games" ? "lines+markers" : "lines", meta,
-    name: plain(axis === "games" ? variant : `${variant}, offline`), marker: mark(place),
-    line: { ...coloured(place), dash: axis === "games" ? "solid" : "dot", width: axis === "games" ? 2 : 1 },
-    ...(axis === "step" ? { xaxis: "x2" } : {}),
+    x: columns[axis], y: columns[name], mode, name: plain(variant), marker: mark(place), line: { color: colour(place) },
     ...(name === "win_rate" ? { error_y: interval(columns.win_rate, columns.low, columns.high) } : {}),
   }));
 }

@@ -40,6 +40,7 @@ function drawMap(node, data) {
   return drawing.then(() => listen(node));
 }
 
+const edge = () => ({ line: { width: 0.5, color: style("--bg") } });
 const sizes = (points) => points.map(([, count]) => 5 + Math.min(9, 2 * Math.log2(count)));
 
 function byIntention(data, points) {
@@ -48,11 +49,11 @@ function byIntention(data, points) {
   const drawnLabels = new Set(data.map.label);
   const named = top.filter((label) => drawnLabels.has(label)).slice(0, TOP);
   const of = grouped(points.map(([point]) => (named.includes(data.map.label[point]) ? data.map.label[point] : -1)));
-  const others = { points: (of.get(-1) ?? []).map((row) => points[row]), name: "others", marker: { color: style("--muted"), opacity: 0.45 } };
+  const others = { points: (of.get(-1) ?? []).map((row) => points[row]), name: "others", marker: { ...edge(), color: style("--muted"), opacity: 0.45 } };
   others.marker.size = sizes(others.points);
   const groups = named.filter((label) => of.has(label)).map((label) => {
     const mine = of.get(label).map((row) => points[row]);
-    return { points: mine, name: plain(shortened(nameOf(data, label), 34)), marker: { ...mark(named.indexOf(label)), size: sizes(mine), opacity: 0.85 }, legendrank: places.get(label) };
+    return { points: mine, name: plain(shortened(nameOf(data, label), 34)), marker: { ...edge(), ...mark(named.indexOf(label)), size: sizes(mine), opacity: 0.85 }, legendrank: places.get(label) };
   });
   return others.points.length ? [{ ...others, legendrank: 9999 }, ...groups] : groups;
 }

@@ -9,7 +9,8 @@ function draw(node) {
   drawn.add(node);
   const part = (prefix) => name.slice(prefix.length);
   if (name.startsWith("curve-")) return drawCurve(node, block(), part("curve-"));
-  if (name.startsWith("learning-")) return drawLearning(node, block(), part("learning-"));
+  if (name.startsWith("online-")) return drawOnline(node, block(), part("online-"));
+  if (name.startsWith("offline-")) return drawOffline(node, block(), part("offline-"));
   return FIGURES[name](node, block());
 }
 
@@ -25,7 +26,7 @@ function changeLog() {
     setOptions(form.outcome, outcomes);
   }
   setOptions(asked().label, [["", "all"], ...data.intentions.map((row) => [row.intention, shortened(row.name, 60)])]);
-  byId("hover").replaceChildren();
+  byId("hover").replaceChildren(element("span", "Select a point to keep what it says here.", { class: "range" }));
   listChosen(data);
   tellRewardModel(data);
   search();
