@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.aside import written_aside
-from aria_dvc.credit.chain import ALL, CURVE_COLUMNS, chosen_labels, read_selection
-from aria_dvc.intentions.log import Log
+from aria_dvc.credit.chain import ALL, CURVE_COLUMNS, read_selection
 from aria_dvc.intentions.space import read_cuts
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.report import Run
 from aria_dvc.records.stored import read_rewards, read_stage_csv, read_turns
-from aria_dvc.records.tables import read_vectors
 from aria_dvc.report.page.blocks import LogTables, log_block
 from aria_dvc.report.page.document import Page, document
 from aria_dvc.report.page.results import learning_block, rates, results
@@ -23,45 +21,37 @@ if TYPE_CHECKING:
 
 MOST_TEXT = 6_000_000
 """Characters of distinct utterances on the page, all logs together; with plotly.js about 11 MB."""
-Table = Callable[[Log, "pd.DataFrame"], "pd.DataFrame"]
 
 
-def write_page(run: Run, path: Path, intention_table: Table, health: Sequence[str]) -> None:
-    """Write the report of a run as one HTML file.
-
-    Args:
-        intention_table: from a log under its intentions and its rewards, one row an intention
-            (columns: see `report.page.blocks.TABLE`).
-        health: warnings in words.
-    """
-    blocks = {name: _log(run, name, intention_table) for name in run.logs}
-    page = Page(
-        run.params.seed, results(run.evaluation), rates(run.evaluation), list(health), blocks
-    )
+def write_page(run: Run, path: Path) -> None:
+    """Write the report of a run as one HTML file."""
+    blocks = {name: _log(run, name) for name in run.logs}
+    health = [finding.record() for finding in run.findings]
+    found = results(run.evaluation), rates(run.evaluation)
+    page = Page(run.params.seed, *found, health, blocks)
     with written_aside(path) as aside:
         aside.write_text(document(page), encoding="utf-8", newline="\n")
 
 
-def _log(run: Run, name: str, intention_table: Table) -> dict[str, Any]:
-    tables = log_tables(run, name, intention_table)
-    block = log_block(tables, MOST_TEXT // len(run.logs))
+def _log(run: Run, name: str) -> dict[str, Any]:
+    block = log_block(log_tables(run, name), MOST_TEXT // len(run.logs))
     return {**block, "learning": _learning(run, name)}
 
 
-def log_tables(run: Run, name: str, intention_table: Table) -> LogTables:
+def log_tables(run: Run, name: str) -> LogTables:
     """All that is known of one log, as the stages wrote it."""
-    files = run.logs[name]
+    files, log = run.logs[name], run.labelled(name)
     turns = read_turns(files.turns)
-    plain = Log.of(turns, read_vectors(files.embeddings, turns))
     cuts = read_cuts(files.labels, turns)
-    selection = read_selection(files.selected_k, cuts, plain.role_names)
-    log = plain.with_labels(chosen_labels(plain, cuts, selection))
-    rewards = read_rewards(files.rewards, turns)
     curve = read_stage_csv(files.k_curve, CURVE_COLUMNS, "select_k")
-    curve = curve[curve["role"] == ALL].drop(columns="role")
-    drawn = run.projected(name, log.points)
     return LogTables(
-        log, cuts, rewards, curve, selection, intention_table(log, rewards), *drawn
+        log,
+        cuts,
+        read_rewards(files.rewards, turns),
+        curve[curve["role"] == ALL].drop(columns="role"),
+        read_selection(files.selected_k, cuts, log.role_names),
+        run.intentions[name],
+        *run.projected(name, log.points),
     )
 
 

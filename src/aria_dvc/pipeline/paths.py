@@ -15,6 +15,7 @@ DETAILS = METRICS / "details"
 PLOTS = METRICS / "plots"
 INTENTIONS = METRICS / "intentions"
 REPORT = DATA / "report"
+PAGE = "report.html"
 BASE_MODEL = Path(BASE_MODEL_NAME)
 CODE = DATA / "code"
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from aria_dvc.credit.chain import largest_k
 from aria_dvc.intentions.log import Log
+from aria_dvc.report.intentions import COLUMNS, above_turn
 from aria_dvc.report.page.tree import tree_block
 from aria_dvc.shown import printable
 
@@ -24,18 +25,6 @@ if TYPE_CHECKING:
 
 Block = dict[str, Any]
 DIGITS = 4
-TABLE = (
-    "intention",
-    "name",
-    "examples",
-    "size",
-    "role",
-    "role_share",
-    "position",
-    "credit",
-    "credit_over_turn",
-    "spread",
-)
 OCCUPANCY = ((1, 1), (2, 2), (3, 5), (6, 10), (11, 30), (31, 100), (101, None))
 """Bounds of the groups of cell sizes, both included."""
 TAILS = (0.1, 0.9)
@@ -47,7 +36,8 @@ class LogTables:
 
     log: the utterances under their intentions. cuts: at every k, rows as in `log`.
     rewards: one row an action (see records/schemas.py). curve: one row a k.
-    selection: what `choose_k` chose. intentions: one row an intention, with the columns TABLE.
+    selection: what `choose_k` chose. intentions: one row an intention (see
+    report/intentions.py).
     rows, points: (m,) places among the clustered utterances and their (m, 2) places on the map.
     """
 
@@ -67,9 +57,9 @@ def log_block(tables: LogTables, most_text: int) -> Block:
     most_text: characters of distinct utterances that the page may hold; dialogues beyond stay out.
     """
     log, k = tables.log, largest_k(dict(tables.selection))
-    over = over_turn(tables.rewards)
+    credit = tables.rewards["reward"].to_numpy()
+    over = _spread_out(log, above_turn(log, credit))
     names = dict(zip(tables.intentions["intention"], tables.intentions["name"], strict=True))
-    credit = _spread_out(log, tables.rewards["reward"].to_numpy())
     return {
         "k": k,
         "utterances": len(log),
@@ -77,18 +67,12 @@ def log_block(tables: LogTables, most_text: int) -> Block:
         "actions": len(tables.rewards),
         "intentions": _intentions(tables.intentions),
         "map": _map(tables),
-        "said": said(log, credit, _spread_out(log, over), _point_of(tables), most_text),
-        "tree": tree_block(tables.cuts, k, log.clustered, _spread_out(log, over), names),
+        "said": said(log, _spread_out(log, credit), over, _point_of(tables), most_text),
+        "tree": tree_block(tables.cuts, k, log.clustered, over, names),
         "curve": _curve(tables.curve, tables.selection),
         "by_turn": _columns(by_turn(tables.rewards)),
         "cells": _columns(occupancy(tables.rewards)),
     }
-
-
-def over_turn(rewards: pd.DataFrame) -> np.ndarray:
-    """(A,) float64: credit less the mean credit of all actions of the role at the same turn."""
-    mean = rewards.groupby(["role", "turn"])["reward"].transform("mean")
-    return (rewards["reward"] - mean).to_numpy()
 
 
 def by_turn(rewards: pd.DataFrame) -> pd.DataFrame:
@@ -189,9 +173,8 @@ def _curve(curve: pd.DataFrame, selection: Mapping[str, Any]) -> Block:
 
 
 def _intentions(table: pd.DataFrame) -> list[Block]:
-    """One record an intention, the largest first."""
-    rows = table[list(TABLE)].sort_values("size", ascending=False, kind="stable")
-    return [_record(row) for row in rows.to_dict("records")]
+    """One record an intention, in the table's order."""
+    return [_record(row) for row in table[list(COLUMNS)].to_dict("records")]
 
 
 def _record(row: Mapping[Any, Any]) -> Block:

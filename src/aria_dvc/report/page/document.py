@@ -23,7 +23,7 @@ from aria_dvc.shown import printable
 
 PACKAGE = "aria_dvc.report.page"
 SCRIPTS = ("core.js", "figures.js", "map.js", "dialogues.js", "start.js")
-SHOWN_INTENTIONS = 8
+SHOWN_INTENTIONS, SHOWN_WARNINGS = 8, 6
 CURVES = {
     "silhouette": "silhouette (higher is better)",
     "calinski_harabasz": "Calinski-Harabasz (higher is better)",
@@ -47,14 +47,15 @@ _CLOSING = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 class Page:
     """What is shown.
 
-    seed: of the run. results, rates: see `results`. health: warnings in words.
+    seed: of the run. results, rates: see `results`. health: about, words and try
+    of each finding, the most important first (see report/health.py).
     logs: name -> what `log_block` gives, with `learning` (see `learning_block`).
     """
 
     seed: int
     results: Sequence[Mapping[str, Any]]
     rates: Sequence[Mapping[str, Any]]
-    health: Sequence[str]
+    health: Sequence[Mapping[str, str]]
     logs: Mapping[str, Mapping[str, Any]]
 
 
@@ -74,9 +75,10 @@ def document(page: Page) -> str:
         script=own,
         plotly=plotly,
         sums=[sum_of(own), sum_of(plotly)],
-        compared=sum(bool(row["difference"]) for row in page.results),
+        compared=max((row["difference"]["comparisons"] for row in page.results if row["difference"]), default=0),
         reach=reach(page.results),
         first=SHOWN_INTENTIONS,
+        warnings=SHOWN_WARNINGS,
         curves=CURVES.items(),
         learning=LEARNING.items(),
         offline=HISTORY,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.params import VANILLA
-from aria_dvc.report.intervals import holm
+from aria_dvc.report.health import SIGNIFICANT
 from aria_dvc.report.metrics import pooled_curve
 
 if TYPE_CHECKING:
@@ -20,19 +20,13 @@ HISTORY = ("loss", "gradient_norm", "entropy_per_action")
 
 
 def results(evaluation: Mapping[str, Any]) -> list[Block]:
-    """One row a game and variant, over all roles (see `report.metrics.evaluation_metrics`).
+    """One row a game and variant, over all roles (see `report.evaluation`).
 
     game, variant, rate, low, high, episodes. Where vanilla was evaluated too: `vanilla` (the same
-    numbers of it), `difference` (mean, low, high, p, pairs, undecided, games_needed), `p_holm`
-    adjusted over all differences of the table, and `verdict` in words; vanilla itself has a row
-    only where it stands alone.
+    numbers of it), `difference` (mean, low, high, p, p_holm, comparisons, pairs, games_needed) and
+    `verdict` in words; vanilla itself has a row only where it stands alone.
     """
-    rows = [row for game, metrics in evaluation.items() for row in _rows(game, metrics)]
-    compared = [row for row in rows if row["difference"]]
-    for row, p in zip(compared, holm([row["difference"]["p"] for row in compared]), strict=True):
-        row["p_holm"] = p
-        row["verdict"] = verdict(row["difference"], p)
-    return rows
+    return [row for game, metrics in evaluation.items() for row in _rows(game, metrics)]
 
 
 def _rows(game: str, metrics: Mapping[str, Any]) -> list[Block]:
@@ -45,16 +39,17 @@ def _rows(game: str, metrics: Mapping[str, Any]) -> list[Block]:
             **_of(numbers),
             "vanilla": vanilla if name in gains else None,
             "difference": gains.get(name),
+            "verdict": verdict(gains[name]) if name in gains else None,
         }
         for name, numbers in rates_of.items()
         if name != VANILLA or not gains
     ]
 
 
-def verdict(difference: Mapping[str, Any], p_holm: float | None) -> str:
+def verdict(difference: Mapping[str, Any]) -> str:
     """Better or worse only where the interval leaves out 0 and p holds among all of the table."""
-    low, high, needed = (difference[key] for key in ("low", "high", "games_needed"))
-    if low is not None and p_holm is not None and p_holm < 0.05 and (low > 0 or high < 0):
+    low, high, p, needed = (difference[key] for key in ("low", "high", "p_holm", "games_needed"))
+    if low is not None and p is not None and p < SIGNIFICANT and (low > 0 or high < 0):
         return "better" if low > 0 else "worse"
     return f"undecided: about {needed:,} games would tell" if needed else "undecided"
 

@@ -54,15 +54,15 @@ function drawByTurn(node, data) {
 }
 
 function drawByIntention(node, data) {
-  const rows = data.intentions.filter((row) => row.credit_over_turn !== null).slice(0, 15).reverse();
+  const rows = data.intentions.filter((row) => row.above_turn !== null).slice(0, 15).reverse();
   if (!rows.length) return nothing(node, "No intention has a credit.");
   const trace = {
-    x: rows.map((row) => row.credit_over_turn), y: rows.map((_, place) => place), mode: "markers", marker: { color: colour(0), size: 8 },
-    error_x: { type: "data", array: rows.map((row) => row.spread ?? 0), color: style("--muted"), thickness: 1 }, showlegend: false,
+    x: rows.map((row) => row.above_turn), y: rows.map((_, place) => place), mode: "markers", marker: { color: colour(0), size: 8 },
+    error_x: interval(rows.map((row) => row.above_turn), rows.map((row) => row.above_turn_low), rows.map((row) => row.above_turn_high)), showlegend: false,
     text: rows.map((row) => plain(row.name)), hovertemplate: "%{text}: %{x:+.3f}<extra></extra>",
   };
   const ticks = { tickvals: rows.map((_, place) => place), ticktext: rows.map((row) => plain(shortened(row.name, 26))) };
-  caption(node, captionOf(data, "The 15 largest intentions; bars: standard deviation of the credit."));
+  caption(node, captionOf(data, "The 15 largest intentions; 95 % intervals, dialogues of one configuration drawn together."));
   return show(node, [trace], { title: titled("credit over its turn, by intention"), yaxis: ticks, margin: { l: 60, r: 14, t: 34, b: 30 } }, "credit-by-intention");
 }
 
