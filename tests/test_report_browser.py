@@ -221,6 +221,20 @@ def test_the_dark_can_come_while_it_is_open(opened):
     )
 
 
+def test_a_finger_scrolls_the_page_and_still_selects(browser, small):
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(small.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.locator(MAP).scroll_into_view_if_needed()
+    page.wait_for_selector(f"{MAP} .main-svg")
+    assert page.evaluate(f"document.querySelector('{MAP}')._fullLayout.dragmode") is False
+    place = place_of(page, 0)
+    page.touchscreen.tap(place["x"], place["y"])
+    page.wait_for_selector("#hover q")
+    context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_violation(browser, small, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")

@@ -70,19 +70,21 @@ function setOptions(select, pairs) {
   if (pairs.some(([value]) => String(value) === before)) select.value = before;
 }
 
+// Under a finger a figure stays as it is, so that the page can be scrolled over it.
+const finger = () => matchMedia("(pointer: coarse)").matches;
 const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;
 const colour = (place) => (dark() ? ON_DARK : ON_LIGHT)[place % ON_LIGHT.length];
 const mark = (place) => ({ color: colour(place), symbol: MARKS[Math.floor(place / ON_LIGHT.length) % MARKS.length] });
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function layout(more = {}) {
-  const axis = { gridcolor: style("--grid"), zerolinecolor: style("--line"), automargin: true, nticks: 6 };
+  const axis = { gridcolor: style("--grid"), zerolinecolor: style("--line"), automargin: true, nticks: 6, fixedrange: finger() };
   const { xaxis = {}, yaxis = {}, ...rest } = more;
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: style("--fg"), size: 12 },
     margin: { l: 50, r: 14, t: 52, b: 44 }, hoverlabel: { namelength: -1 }, legend: { orientation: "h", y: 1, yanchor: "bottom", x: 1, xanchor: "right", font: { size: 11 } },
     title: { text: "" }, showlegend: true,
-    xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
+    xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest, ...(finger() ? { dragmode: false } : {}),
   };
 }
 
