@@ -89,11 +89,9 @@ def made_learning() -> dict:
     return learning_block(course, {"aria": history}, model)
 
 
-def made_page(*tables: LogTables, most_text: int = 6_000_000) -> Page:
-    blocks = [{**log_block(one, most_text), "learning": made_learning()} for one in tables]
+def made_page(*tables: LogTables, most: float = 8e6) -> Page:
+    blocks = [{**log_block(one, most), "learning": made_learning()} for one in tables]
     logs = {f"log {number} {HOSTILE}": block for number, block in enumerate(blocks)}
     finding = {"about": HOSTILE, "words": HOSTILE, "try": HOSTILE, "level": "warning"}
     found = made_evaluation()
     return Page(0, results(found), rates(found), [finding] * 8, logs)
-
-

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: draws, filters, searches, is dark, fits a phone; `make test-browser`.
+"""The page in a real Chromium (`make test-browser`): draws, filters, searches, fits a phone.
 
 Chromium is the system's (or where the variable CHROMIUM points), else Playwright's own.
 """

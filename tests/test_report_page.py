@@ -14,7 +14,7 @@ import pytest
 from report_page import HOSTILE, made_evaluation, made_log, made_page, made_tables
 
 from aria_dvc.intentions.cuts import nested_labels
-from aria_dvc.report.page.blocks import by_turn, log_block, occupancy
+from aria_dvc.report.page.blocks import by_turn, log_block, occupancy, shares, sizes
 from aria_dvc.report.page.document import as_script, document, reach
 from aria_dvc.report.page.results import results, verdict
 from aria_dvc.report.page.tree import tree_block
@@ -55,7 +55,8 @@ def test_the_tree_splits_as_the_cuts_do():
     labels = np.array([[0, 0, 0], [0, 0, 3], [1, 1, 1], [1, 2, 2], [1, 2, 2]])
     over = np.array([0.1, 0.3, np.nan, -0.2, -0.4])
     cuts = nested_labels(labels, np.array([2, 3, 4]))
-    found = tree_block(cuts, 4, np.ones(5, bool), over, {2: "walk away", 0: "half"})
+    names = {2: "walk, away, now", 0: "half, each, fair"}
+    found = tree_block(cuts, 4, np.ones(5, bool), over, names)
     rows = {key: dict(zip(found["id"], found[key], strict=True)) for key in found}
     assert rows["parent"] == {
         "0@1": "",
@@ -72,8 +73,8 @@ def test_the_tree_splits_as_the_cuts_do():
     assert rows["intentions"]["0@1"] == 4
     assert rows["over"]["1@3"] is None
     assert rows["over"]["2@3"] == pytest.approx(-0.3)
-    assert rows["name"]["2@3"] == "walk away"
-    assert rows["name"]["0@2"] == "half / intention 3"
+    assert rows["name"]["2@3"] == "walk, away, now"
+    assert rows["name"]["0@2"] == "half, each / intention 3"
 
 
 def test_the_tree_stops_at_the_k_in_use_and_starts_from_one():
@@ -111,16 +112,45 @@ def test_what_is_not_on_the_map_says_so(tables):
     points = np.array(log_block(few, 10**6)["said"]["point"])
     assert sorted(points[points >= 0].tolist()) == [0, 1, 2]
     assert (points == -1).sum() == len(tables.log) - 3
+    none = log_block(replace(tables, rows=tables.rows[:0], points=tables.points[:0]), 10**6)
+    assert set(none["said"]["point"]) == {-1}
+    assert none["map"]["x"] == []
+
+
+def test_roles_with_cuts_of_their_own_name_no_cluster_of_the_tree(tables):
+    from dataclasses import replace
+
+    own = {**tables.selection, "per_role": {"alice": {"selected_k": 6}}}
+    block = log_block(replace(tables, selection=own), 10**6)
+    assert set(block["tree"]["name"][-2:]) == {"intention 5", block["tree"]["name"][-2]}
+    assert all(name.startswith("intention") for name in block["tree"]["name"])
 
 
 def test_too_long_a_log_keeps_its_first_dialogues_whole(tables):
     whole = log_block(tables, 10**6)["said"]
-    cut = log_block(tables, sum(map(len, tables.log.text[:9])))["said"]
+    assert sizes(tables.log).shape == (20,)
+    cut = log_block(tables, sizes(tables.log)[:2].sum() + 1)["said"]
     assert cut["episode"] == [0] * 4 + [1] * 4
     assert cut["credit"] == whole["credit"][:8]
     assert len(cut["ids"]) == 2
     assert log_block(tables, 0)["said"]["episode"] == [0] * 4
     assert log_block(tables, 0)["episodes"] == 20
+
+
+def test_room_goes_to_those_who_need_it():
+    assert shares([10, 90, 5], 200) == [10, 90, 5]
+    assert shares([10, 90, 5], 60) == [10, 45, 5]
+    assert shares([80, 90], 60) == [30, 30]
+    assert shares([], 60) == []
+
+
+def test_a_text_that_is_said_again_takes_no_more_room():
+    from dataclasses import replace
+
+    log = made_log(4)
+    same = replace(log, text=np.full(len(log), "ä" * 500, object))
+    first, second = sizes(same)[:2].tolist()
+    assert first - second == 1000
 
 
 def test_better_needs_the_interval_and_the_corrected_p():

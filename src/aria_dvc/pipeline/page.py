@@ -12,20 +12,22 @@ from aria_dvc.intentions.space import read_cuts
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.report import Run
 from aria_dvc.records.stored import read_rewards, read_stage_csv, read_turns
-from aria_dvc.report.page.blocks import LogTables, log_block
+from aria_dvc.report.page.blocks import LogTables, log_block, shares, sizes
 from aria_dvc.report.page.document import Page, document
 from aria_dvc.report.page.results import learning_block, rates, results
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_TEXT = 6_000_000
-"""Characters of distinct utterances on the page, all logs together; with plotly.js about 11 MB."""
+MOST_BYTES = 8_500_000
+"""What the dialogues of all logs may take; plotly.js takes 4.9 MB more, and a page 15 at most."""
 
 
 def write_page(run: Run, path: Path) -> None:
     """Write the report of a run as one HTML file."""
-    blocks = {name: _log(run, name) for name in run.logs}
+    needs = [float(sizes(run.labelled(name)).sum()) for name in run.logs]
+    given = zip(run.logs, shares(needs, MOST_BYTES), strict=True)
+    blocks = {name: _log(run, name, most) for name, most in given}
     health = [finding.record() for finding in run.findings]
     found = results(run.evaluation), rates(run.evaluation)
     page = Page(run.params.seed, *found, health, blocks)
@@ -33,8 +35,8 @@ def write_page(run: Run, path: Path) -> None:
         aside.write_text(document(page), encoding="utf-8", newline="\n")
 
 
-def _log(run: Run, name: str) -> dict[str, Any]:
-    block = log_block(log_tables(run, name), MOST_TEXT // len(run.logs))
+def _log(run: Run, name: str, most: float) -> dict[str, Any]:
+    block = log_block(log_tables(run, name), most)
     return {**block, "learning": _learning(run, name)}
 
 

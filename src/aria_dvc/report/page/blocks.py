@@ -6,7 +6,7 @@ dialogues themselves may be too long for a page: then the first ones are in it, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ DIGITS = 4
 OCCUPANCY = ((1, 1), (2, 2), (3, 5), (6, 10), (11, 30), (31, 100), (101, None))
 """Bounds of the groups of cell sizes, both included."""
 TAILS = (0.1, 0.9)
+ROW_BYTES = 50
+"""What an utterance takes besides its text."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,17 @@ class LogTables:
     points: np.ndarray
 
 
-def log_block(tables: LogTables, most_text: int) -> Block:
+def log_block(tables: LogTables, most: float) -> Block:
     """Everything of one log.
 
-    most_text: characters of distinct utterances that the page may hold; dialogues beyond stay out.
+    most: bytes that its dialogues may take on the page (see `sizes`); those beyond stay out.
     """
     log, k = tables.log, largest_k(dict(tables.selection))
     credit = tables.rewards["reward"].to_numpy()
     over = _spread_out(log, above_turn(log, credit))
     names = dict(zip(tables.intentions["intention"], tables.intentions["name"], strict=True))
+    if tables.selection["per_role"]:  # roles' own cuts: their intentions are no parts of one cut
+        names = {}
     return {
         "k": k,
         "utterances": len(log),
@@ -67,7 +71,7 @@ def log_block(tables: LogTables, most_text: int) -> Block:
         "actions": len(tables.rewards),
         "intentions": _intentions(tables.intentions),
         "map": _map(tables),
-        "said": said(log, _spread_out(log, credit), over, _point_of(tables), most_text),
+        "said": said(log, _spread_out(log, credit), over, _point_of(tables), most),
         "tree": tree_block(tables.cuts, k, log.clustered, over, names),
         "curve": _curve(tables.curve, tables.selection),
         "by_turn": _columns(by_turn(tables.rewards)),
@@ -96,16 +100,14 @@ def occupancy(rewards: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["size", "cells", "share"])
 
 
-def said(
-    log: Log, credit: np.ndarray, over: np.ndarray, point: np.ndarray, most_text: int
-) -> Block:
+def said(log: Log, credit: np.ndarray, over: np.ndarray, point: np.ndarray, most: float) -> Block:
     """The utterances, episode by episode; each distinct text once.
 
     credit, over: (n,) float64, NaN where an utterance has no credit. point: (n,) int64 places on
-    the map, -1 for none. Whole episodes from the first on, as far as `most_text` characters go;
-    one at least.
+    the map, -1 for none. Whole episodes from the first on, as far as `most` bytes go; one at least.
     """
-    kept = _within(log, most_text)
+    total = np.cumsum(sizes(log))
+    kept = (total <= max(most, total[:1].max(initial=0)))[log.episode]
     texts, text = np.unique(log.text[kept].astype(str), return_inverse=True)
     ids = np.arange(log.episodes) if log.episode_ids is None else log.episode_ids
     final = np.full(len(log), np.nan) if log.final is None else log.final
@@ -125,13 +127,22 @@ def said(
     }
 
 
-def _within(log: Log, most_text: int) -> np.ndarray:
-    """(n,) bool: the rows of the first episodes whose texts, repeated ones once, fit."""
+def sizes(log: Log) -> np.ndarray:
+    """(E,) about how many bytes each episode takes on the page: repeated texts count once."""
     _, first = np.unique(log.text.astype(str), return_index=True)
-    new = np.zeros(len(log), np.int64)
-    new[first] = [len(log.text[row]) for row in first]
-    total = np.cumsum(np.bincount(log.episode, weights=new, minlength=log.episodes))
-    return (total <= max(most_text, total[:1].max(initial=0)))[log.episode]
+    row = np.full(len(log), ROW_BYTES)
+    row[first] += [len(log.text[one].encode(errors="replace")) for one in first]
+    return np.bincount(log.episode, weights=row, minlength=log.episodes)
+
+
+def shares(needs: Sequence[float], most: float) -> list[float]:
+    """`most` handed out to `needs`: nobody gets more than it needs, and nobody less than another
+    one unless it needs less."""
+    found, left = [0.0] * len(needs), most
+    for rank, place in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
+        found[place] = min(needs[place], left / (len(needs) - rank))
+        left -= found[place]
+    return found
 
 
 def _spread_out(log: Log, values: np.ndarray) -> np.ndarray:

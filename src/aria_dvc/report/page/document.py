@@ -75,7 +75,7 @@ def document(page: Page) -> str:
         script=own,
         plotly=plotly,
         sums=[sum_of(own), sum_of(plotly)],
-        compared=max((row["difference"]["comparisons"] for row in page.results if row["difference"]), default=0),
+        compared=comparisons(page.results),
         reach=reach(page.results),
         first=SHOWN_INTENTIONS,
         warnings=SHOWN_WARNINGS,
@@ -90,8 +90,13 @@ def run_name(*contents: str) -> str:
     return hashlib.sha256("".join(contents).encode()).hexdigest()[:8]
 
 
+def comparisons(rows: Sequence[Mapping[str, Any]]) -> int:
+    """How many p values the correction of the table is for."""
+    return max((row["difference"]["comparisons"] for row in rows if row["difference"]), default=0)
+
+
 def reach(rows: Sequence[Mapping[str, Any]]) -> float:
-    """How far from 0 the drawn intervals of differences go: a quarter, a half, .. that holds all."""
+    """How far from 0 the intervals of differences are drawn: the quarter that holds them all."""
     found = [row["difference"] for row in rows if row["difference"]]
     bounds = [abs(one[key]) for one in found for key in ("low", "mean", "high") if one[key]]
     return math.ceil(4 * max(bounds, default=0.25)) / 4

@@ -114,4 +114,3 @@ def _series(table: pd.DataFrame, names: tuple[str, ...]) -> Block:
 
 def _list(values: np.ndarray) -> list[float | None]:
     return [float(f"{value:.5g}") if np.isfinite(value) else None for value in values.tolist()]
-

@@ -1,4 +1,4 @@
-"""The merge tree from one cluster down to the k intentions in use, as an icicle is drawn from it."""
+"""The merge tree from one cluster down to the k intentions in use, as an icicle shows it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from aria_dvc.intentions.cuts import NestedLabels
 from aria_dvc.shown import printable
 
-NAMED_PARTS = 2
-"""A cluster that is split further is called by so many of its largest intentions."""
+NAMED_PARTS, TERMS = 2, 2
+"""A cluster that is split further is called by so many of its largest intentions, shortened."""
 
 
 def tree_block(
@@ -73,7 +73,10 @@ def _clusters(labels: np.ndarray, ks: np.ndarray, k: int) -> Any:
 
 
 def _name(leaves: np.ndarray, names: Mapping[Any, str]) -> str:
-    """The names of the largest intentions among the (m,) labels."""
+    """The name of the one intention in (m,) labels, or of the largest of several."""
     labels, counts = np.unique(leaves, return_counts=True)
     largest = labels[np.argsort(-counts, kind="stable")][:NAMED_PARTS].tolist()
-    return printable(" / ".join(str(names.get(one, f"intention {one}")) for one in largest))
+    called = [str(names.get(one, f"intention {one}")) for one in largest]
+    if len(called) > 1:
+        called = [", ".join(name.split(", ")[:TERMS]) for name in called]
+    return printable(" / ".join(called))
