@@ -22,7 +22,7 @@ versions = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/versions.txt
 # Given sums, pip would take the build whose sum stands in an index over the one it prefers: fetch first, then check.
 TORCH := $(INSTALL) $(CHECKED) --no-index --find-links $(VENV)/torch -r requirements-torch.txt
 
-.PHONY: repro test test-all test-vllm smoke chaos lint knobs review bench lock audit sbom dist workflows help
+.PHONY: repro test test-all test-vllm test-browser smoke chaos lint knobs review bench lock audit sbom dist workflows help
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -35,10 +35,13 @@ test: $(VENV)/.ready    ## install, then the tests
 	$(PY) -m pytest
 
 test-all: $(VENV)/.ready ## the tests with the slow ones
-	$(PY) -m pytest -m "not vllm and not smoke"
+	$(PY) -m pytest -m "not vllm and not smoke and not browser"
 
 test-vllm: $(VENV)/.ready ## integration test against a real vLLM server on this machine
 	$(PY) -m pytest -m vllm
+
+test-browser: $(VENV)/.ready ## the report in a real Chromium; needs `pip install '.[browser]'`
+	$(PY) -m pytest -m browser
 
 smoke: $(VENV)/.ready   ## the real pipeline on tiny sizes in a fresh clone
 	$(PY) -m pytest -m smoke

@@ -1,8 +1,9 @@
-"""Gather the numbers and draw the pictures; the only stage that writes into Git."""
+"""Gather the numbers, draw the pictures, write the page; the only stage that writes into Git."""
 
 from aria_dvc.files import written_aside
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
+from aria_dvc.pipeline.page import write_page
 from aria_dvc.pipeline.report import (
     Run,
     write_details,
@@ -21,6 +22,8 @@ def main(params: Params) -> None:
         write_details(run, aside)
     with written_aside(paths.INTENTIONS) as aside:
         write_intentions(run, aside)
+    with written_aside(paths.REPORT) as aside:
+        write_page(run, aside / paths.PAGE)
     write_metrics(run, paths.METRICS)
     print("\n".join(run.closing), flush=True)
 

@@ -151,6 +151,12 @@ def test_dvc_plots_are_drawn_and_the_page_needs_no_network(workspace):
     assert (workspace.folder / "metrics/plots/pictures/evaluation.png").stat().st_size > 1000
 
 
+def test_the_page_holds_every_log(workspace):
+    page = (workspace.folder / "data/report/report.html").read_text("utf-8")
+    assert all(f'data-block="{log}"' in page for log in LOGS)
+    assert page.count('<tr><th scope="row">') > 0
+
+
 def axes_of(spec) -> dict[str, set[str]]:
     """Types of the x and y encodings in a Vega-Lite specification, layers included."""
     found: dict[str, set[str]] = {"x": set(), "y": set()}

@@ -14,6 +14,8 @@ METRICS = Path("metrics")
 DETAILS = METRICS / "details"
 PLOTS = METRICS / "plots"
 INTENTIONS = METRICS / "intentions"
+REPORT = DATA / "report"
+PAGE = "report.html"
 BASE_MODEL = Path(BASE_MODEL_NAME)
 CODE = DATA / "code"
 

@@ -108,6 +108,21 @@ class Run:
         ]
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=CURVE)
 
+    def projected(self, name: str, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of a log's (m, d) points and their places on its map (see report/projection.py).
+
+        Computed once a log; none where params.yaml wants no map.
+        """
+        if name not in self._maps:
+            most, seed = self.params.report.umap_points, self.params.seed
+            nothing = np.zeros(0, np.int64), np.zeros((0, 2), np.float32)
+            self._maps[name] = project(points, most, seed) if self.params.report.umap else nothing
+        return self._maps[name]
+
+    @cached_property
+    def _maps(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        return {}
+
     @cached_property
     def games(self) -> pd.DataFrame:
         """One row per evaluation game of every variant."""
@@ -311,7 +326,7 @@ CURVE = [
 
 def _intention_map(run: Run, name: str, folder: Path) -> None:
     log, table, params = run.labelled(name), run.intentions[name], run.params
-    drawn, points = project(log.points, params.report.umap_points, params.seed)
+    drawn, points = run.projected(name, log.points)
     labels, counts = log.labels[log.clustered][drawn], log.distinct.count[log.distinct.point[drawn]]
     title = (
         f"{name}: {len(np.unique(log.labels[log.clustered]))} intentions, {len(log)} utterances "

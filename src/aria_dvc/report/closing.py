@@ -9,7 +9,7 @@ from aria_dvc.report.health import Finding, signed
 
 MOST_DIFFERENCES, MOST_WARNINGS, MOST_REMEDIES = 4, 3, 2
 WHERE = (
-    "look at metrics/plots/pictures/, metrics/intentions/ and metrics/details/health.json; "
+    "look at data/report/report.html, metrics/intentions/ and metrics/details/health.json; "
     "`dvc metrics diff`, `dvc plots show`"
 )
 CAVEAT = (

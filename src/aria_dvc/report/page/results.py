@@ -1,0 +1,116 @@
+"""What the page says of policies: differences with intervals, rates, and how training went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aria_dvc.params import VANILLA
+from aria_dvc.report.health import SIGNIFICANT
+from aria_dvc.report.metrics import pooled_curve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Block = dict[str, Any]
+TRAINING = ("kl_per_action", "entropy_per_action", "gradient_norm", "loss", "tokens")
+HISTORY = ("loss", "gradient_norm", "entropy_per_action")
+
+
+def results(evaluation: Mapping[str, Any]) -> list[Block]:
+    """One row a game and variant, over all roles (see `report.evaluation`).
+
+    game, variant, rate, low, high, episodes. Where vanilla was evaluated too: `vanilla` (the same
+    numbers of it), `difference` (mean, low, high, p, p_holm, comparisons, pairs, games_needed) and
+    `verdict` in words; vanilla itself has a row only where it stands alone.
+    """
+    return [row for game, metrics in evaluation.items() for row in _rows(game, metrics)]
+
+
+def _rows(game: str, metrics: Mapping[str, Any]) -> list[Block]:
+    gains, rates_of = metrics["minus_vanilla"], metrics["all"]
+    vanilla = _of(rates_of[VANILLA]) if VANILLA in rates_of else None
+    return [
+        {
+            "game": game,
+            "variant": name,
+            **_of(numbers),
+            "vanilla": vanilla if name in gains else None,
+            "difference": gains.get(name),
+            "verdict": verdict(gains[name]) if name in gains else None,
+        }
+        for name, numbers in rates_of.items()
+        if name != VANILLA or not gains
+    ]
+
+
+def verdict(difference: Mapping[str, Any]) -> str:
+    """Better or worse only where the interval leaves out 0 and p holds among all of the table."""
+    low, high, p, needed = (difference[key] for key in ("low", "high", "p_holm", "games_needed"))
+    if low is not None and p is not None and p < SIGNIFICANT and (low > 0 or high < 0):
+        return "better" if low > 0 else "worse"
+    return f"undecided: about {needed:,} games would tell" if needed else "undecided"
+
+
+def rates(evaluation: Mapping[str, Any]) -> list[Block]:
+    """One row a game, role and variant: rate, low, high, episodes."""
+    return [
+        {"game": game, "role": role, "variant": name, **_of(numbers)}
+        for game, metrics in evaluation.items()
+        for role, by_variant in metrics["by_role"].items()
+        for name, numbers in by_variant.items()
+    ]
+
+
+def _of(numbers: Mapping[str, Any]) -> Block:
+    return {key: numbers[key] for key in ("rate", "low", "high", "episodes")}
+
+
+def learning_block(
+    course: pd.DataFrame, histories: Mapping[str, pd.DataFrame], reward_model: Mapping[str, Any]
+) -> Block:
+    """How the policies that learn from one log were trained.
+
+    Args:
+        course: rows of online.csv of that log, with a column `variant`; may be empty.
+        histories: variant -> its offline steps (step, and columns of HISTORY).
+        reward_model: what the stage reward_model measured on held-out episodes.
+
+    Returns:
+        online: variant -> games, win_rate, low, high, mean_reward and the columns of TRAINING
+        that there are, by iteration; offline: variant -> step and columns; reward_model.
+    """
+    kept = ("not_trained", "r2", "r2_low", "r2_high", "spearman", "mse", "mse_of_mean")
+    return {
+        "online": _online(course) if len(course) else {},
+        "offline": {
+            name: _series(history, ("step", *HISTORY)) for name, history in histories.items()
+        },
+        "reward_model": {key: reward_model[key] for key in kept if key in reward_model},
+    }
+
+
+def _online(course: pd.DataFrame) -> Block:
+    pooled = pooled_curve(course)
+    block = {}
+    for name, rows in course.groupby("variant", sort=False):
+        curve = pooled[pooled["variant"] == name]
+        by_games = rows.groupby("games", sort=False)
+        weights = rows["episodes"] * rows["mean_reward"]
+        reward = weights.groupby(rows["games"], sort=False).sum() / by_games["episodes"].sum()
+        block[str(name)] = {
+            **_series(curve, ("games", "win_rate", "low", "high")),
+            "mean_reward": _list(reward.to_numpy()),
+            **_series(by_games.first().reset_index(), TRAINING),
+        }
+    return block
+
+
+def _series(table: pd.DataFrame, names: tuple[str, ...]) -> Block:
+    return {name: _list(table[name].to_numpy(dtype=float)) for name in names if name in table}
+
+
+def _list(values: np.ndarray) -> list[float | None]:
+    return [float(f"{value:.5g}") if np.isfinite(value) else None for value in values.tolist()]
