@@ -112,6 +112,18 @@ def test_the_report_writes_a_line_a_role_and_variant(tmp_path, monkeypatch, onli
     assert picture.exists() == bool(online)
 
 
+def test_one_iteration_is_no_curve(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    params = load_params(Path(__file__).parent.parent / "params.yaml")
+    rows = course("aria", (1,)).drop(columns="variant")
+    rows = rows.assign(tokens=5, credit="games", loss=[None] * (len(rows) - 1) + [0.5])
+    write_csv(paths.online("aria", "adversarial") / "online.csv", rows)
+    (tmp_path / "plots" / "pictures").mkdir(parents=True)
+    report._learning_curve(report.Run(params), tmp_path / "plots")
+    assert len(pd.read_csv(tmp_path / "plots" / "learning_curve.csv")) == len(rows)
+    assert not (tmp_path / "plots" / "pictures" / "learning_curve.png").exists()
+
+
 def test_curves_pool_the_roles_and_are_drawn_a_panel_a_game():
     rows = pd.concat([course("aria", (0, 1, 4)), course("discounted", (1, 2, 3))])
     curve = pooled_curve(rows)

@@ -285,8 +285,10 @@ def _learning_curve(run: Run, folder: Path) -> None:
     course = run.course
     lines = course["log"] + ", " + course["role"] + ": " + course["variant"]
     write_csv(folder / "learning_curve.csv", course.assign(line=lines).reindex(columns=CURVE))
-    if len(course):
-        figure = figures.learning_curve(pooled_curve(course))
+    curve = pooled_curve(course)
+    several = curve.groupby("log")["games"].transform("nunique") > 1  # one point is no curve
+    if several.any():
+        figure = figures.learning_curve(curve[several])
         figures.save(figure, folder / "pictures" / "learning_curve.png")
 
 
