@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import Mine, is_parquet
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.records.options import add_reading_options, check_files, reading_of
+from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.reading import Reading
+from aria_dvc.shown import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +29,8 @@ the baseline of its history (v, without it), their difference, and by what cell 
 every column). The position is the message's place in its episode, from 0, system messages included.
 Credit and baseline are out of fold where the method is not defined in sample. With --score the rows
 are those of other logs, whose outcomes are not looked at. A log is a file of any layout
-(docs/formats.md), compressed or not, a folder of such files, or - for standard input.
+(docs/formats.md), compressed or not, a folder of such files, or - for standard input. It ends with
+five lines: intentions, variance, skill (with --quality), what was written, what to do next.
 
   aria credit games.json --method regression --out credit.parquet
   aria credit trajectories.json --agent assistant --out credit.parquet
@@ -82,8 +85,42 @@ def run_credit(args: argparse.Namespace) -> None:
     with reading_of(args) as reading:
         table, fitted = credit_table_of(args, reading, args.score)
     write_parquet(args.out, table)
+    quality = None
     if args.quality:
-        write_json(args.quality, quality_of(_with_meaning(fitted, args.embed), settings_of(args)))
+        quality = quality_of(_with_meaning(fitted, args.embed), settings_of(args))
+        write_json(args.quality, quality)
+    _tell(args, table, fitted, quality)
+
+
+def _tell(
+    args: argparse.Namespace, table: pd.DataFrame, fitted: Log, quality: dict[str, Any] | None
+) -> None:
+    from aria_dvc.credit.summary import Told, summary
+
+    files = " and ".join(str(path) for path in (args.out, args.quality) if path)
+    audit = _command("audit", args.logs, args)
+    export = _command("export", args.score or args.logs, args)
+    export += f" --credit {shlex.quote(str(args.out))} --to kto --out kto/"
+    told = Told(table, fitted, settings_of(args), quality, files, audit, export)
+    for line in summary(told):
+        print(printable(line))
+
+
+def _command(name: str, logs: list[Path], args: argparse.Namespace) -> str:
+    """A command that reads the same logs in the same way; LOG for what was standard input."""
+    words = ["aria", name, *("LOG" if str(path) == "-" else str(path) for path in logs)]
+    for agent in args.agent or ():
+        words += ["--agent", agent]
+    for option in ("game", "group_by"):
+        if value := getattr(args, option):
+            words += [f"--{option.replace('_', '-')}", value]
+    if args.outcome != "win_test":
+        words += ["--outcome", args.outcome]
+    if args.no_moves:
+        words.append("--no-moves")
+    if rejected := rejected_file(args):
+        words += ["--on-error", "skip", "--rejected", str(rejected)]
+    return shlex.join(words)
 
 
 def _with_meaning(log: Log, embed: str | None) -> Log:

@@ -1,0 +1,137 @@
+"""What `aria credit` says at its end, of what it has computed anyway, in five lines.
+
+The number of intentions, the variance of the credit beside that of the returns, the skill where it
+was measured, what was written, and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aria_dvc.credit.methods.histories import HistoryMeans
+from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.settings import CreditSettings
+from aria_dvc.credit.variance import variance, variances
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aria_dvc.intentions.log import Log
+
+FEW_SHARED = 0.1  # of the turns: below it, means over cells are hardly any means
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the lines are about.
+
+    table: the credit table. fitted: the log as the method saw it. quality: see `credit_quality`;
+    None if it was not asked for. written: the files. audit, export: the commands that come next.
+    """
+
+    table: pd.DataFrame
+    fitted: Log
+    settings: CreditSettings
+    quality: Mapping[str, Any] | None
+    written: str
+    audit: str
+    export: str
+
+
+def summary(told: Told) -> list[str]:
+    """The five lines, without line ends; names of files and logs as they are."""
+    rows = f"{len(told.table)} actions of {told.table['episode_id'].nunique()} episodes"
+    return [
+        f"k: {_intentions(told)}",
+        f"variance: {_variance(told.table)}",
+        f"skill: {_skill(told.quality)}",
+        f"written: {told.written} ({rows})",
+        f"next: {_next(told)}",
+    ]
+
+
+def _intentions(told: Told) -> str:
+    name = told.settings.aggregate.method
+    if not make_method(name, told.settings.aggregate).uses_labels:
+        return f"none, since {name} looks at no intentions"
+    found = len(np.unique(told.fitted.labels[told.fitted.clustered]))
+    how = "by silhouette" if told.settings.k == "auto" else f"{told.settings.k} asked for"
+    return f"{found} intentions ({how})"
+
+
+def _variance(table: pd.DataFrame) -> str:
+    credit, returns = table["credit"].to_numpy(float), _returns(table)
+    if returns is None:
+        return f"{variance(credit):.4g} of the credit; the outcomes of these dialogues are unknown"
+    before, after = variances(returns, credit)
+    if before == 0:
+        return f"{after:.4g} of the credit; all returns are equal"
+    return f"{after:.4g} of the credit, {after / before:.3f} of that of the returns ({before:.4g})"
+
+
+def _returns(table: pd.DataFrame) -> np.ndarray | None:
+    """(A,) float64; None where some are unknown."""
+    found = table["return"].to_numpy(float)
+    return None if np.isnan(found).any() else found
+
+
+def _skill(quality: Mapping[str, Any] | None) -> str:
+    if quality is None:
+        return "not measured; --quality FILE does (some more fits, by folds)"
+    if "skill" not in quality:
+        return "not measured: a single episode has nothing to hold out"
+    found = quality["skill"]["all"]
+    value, over = found["skill"], found["over"]
+    if value["value"] is None:
+        return "not defined: the returns do not vary"
+    interval = ""
+    if value["low"] is not None:
+        interval = f" (95 % interval {value['low']:+.3f} to {value['high']:+.3f})"
+    return f"{value['value']:+.3f} over {over}, the best baseline, held out{interval}"
+
+
+def _next(told: Told) -> str:
+    if _ends_alike(told.fitted):
+        return "add episodes that ended otherwise: where all end alike, no credit tells turns apart"
+    shared = _shared(told)
+    if shared is not None and shared < FEW_SHARED:
+        return (
+            f"aggregation changes {shared:.0%} of the turns, the others are alone in their cell: "
+            f"try --method regression, and see what the log can teach: {told.audit}"
+        )
+    if told.quality is None:
+        return f"see whether the log can teach anything: {told.audit}"
+    if not _is_shown(told.quality):
+        return (
+            "no gain over the baseline is shown: add episodes or try another --method before you "
+            f"train on it; more: {told.audit}"
+        )
+    if _returns(told.table) is None:
+        return "join it with the dialogues by episode_id and position (docs/exports.md)"
+    return told.export
+
+
+def _ends_alike(log: Log) -> bool:
+    """Whether every episode brought its role the same reward."""
+    role = log.role[log.actions]
+    return all(variance(log.outcomes[role == name]) == 0 for name in np.unique(role))
+
+
+def _shared(told: Told) -> float | None:
+    """Share of the turns that share their cell; None where the credit is no cell's mean."""
+    aggregate = told.settings.aggregate
+    if not isinstance(make_method(aggregate.method, aggregate), HistoryMeans):
+        return None
+    return float((told.table["n_cell"] > 1).mean())
+
+
+def _is_shown(quality: Mapping[str, Any]) -> bool:
+    """Whether the interval of the skill lies above 0."""
+    if "skill" not in quality:
+        return False
+    low = quality["skill"]["all"]["skill"]["low"]
+    return low is not None and low > 0
