@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from aria_dvc import __version__
 from aria_dvc.audit.cli import add_audit_parser
@@ -18,9 +19,55 @@ from aria_dvc.handover.cli import add_card_parser, add_merge_parser
 from aria_dvc.progress import warnings_to_stderr
 from aria_dvc.records.cli import add_read_parser
 from aria_dvc.review.cli import add_review_parser
+from aria_dvc.shown import printable
+from aria_dvc.suggestions import did_you_mean
 from aria_dvc.truth.cli import add_truth_parser
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
+USAGE = """\
+Which turns of a dialogue were worth something, when only its end was rewarded? For logs of dialogues
+with outcomes, without DVC and without a language model:
+
+  aria read LOG --out turns.parquet              can it be read, and what is in it?
+  aria audit LOG                                 what can it teach?
+  aria credit LOG --method regression --out credit.parquet
+  aria export LOG --credit credit.parquet --to kto --out kto/
+
+LOG is a file or a folder: messages with a reward, tau-bench, verl, verifiers, ART, tables
+(docs/formats.md). docs/tutorial.md walks from a log to a trained adapter. `aria COMMAND --help` has
+examples and options. The pipeline itself is run by `dvc repro`.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A mistake is one line: what is wrong, what was meant perhaps, where the help is.
+
+    Options are given in full: `--out` is never taken for an `--outcome` where there is no `--out`.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and exit with status 2."""
+        self.exit(2, f"error: {self.prog}: {printable(message)}: see {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it, but a command says itself what it does not know."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"{unknown[0]}: unknown {self._nearest(unknown[0])}")
+        return found, unknown
+
+    def _nearest(self, word: str) -> str:
+        if not word.startswith("-"):
+            return "further argument"
+        return f"option{did_you_mean(word.split('=')[0], self._option_string_actions)}"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            hint = did_you_mean(str(value), [str(choice) for choice in action.choices])
+            raise argparse.ArgumentError(action, f"there is no {value}{hint}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the command and of everything below it."""
-    parser = argparse.ArgumentParser(prog="aria", description=__doc__)
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog="aria", description=USAGE, formatter_class=plain)
     parser.add_argument("--version", action="version", version=f"aria {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_credit_parser(commands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 
@@ -40,6 +40,7 @@ def add_audit_parser(subparsers: Any) -> None:
     add("--credit", metavar="COLUMN", help=where)
     add("--json", type=Path, dest="out", metavar="FILE", help="also write all figures (JSON)")
     add("--html", type=Path, metavar="FILE", help="also write a page")
+    add("--out", type=_no_out, dest="no_out", help=argparse.SUPPRESS)
     add("--k", type=int, help="number of intentions; default by silhouette")
     add("--gamma", type=float, default=default.gamma, help="discount per own turn (%(default)s)")
     add("--folds", type=int, default=default.folds, help="folds by group of episodes (%(default)s)")
@@ -48,6 +49,11 @@ def add_audit_parser(subparsers: Any) -> None:
     add("--seed", type=int, default=0, help="deals the folds (%(default)s)")
     add_reading_options(parser)
     parser.set_defaults(run=run_audit)
+
+
+def _no_out(name: str) -> NoReturn:
+    """What other commands call --out has two names here."""
+    raise argparse.ArgumentTypeError(f"--html {name} writes a page, --json {name} the figures")
 
 
 def run_audit(args: argparse.Namespace) -> None:

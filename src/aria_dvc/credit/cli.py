@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from aria_dvc.intentions.log import Log
 
+NOT_PARQUET = (".csv", ".tsv", ".json", ".jsonl", ".xlsx")
 USAGE = """\
 Fits on LOGS and writes one row an action of LOGS: its credit (q, what is expected with the action),
 the baseline of its history (v, without it), their difference, and by what cell (docs/exports.md has
@@ -152,6 +153,11 @@ def credit_table_of(
 
 
 def _check_files(args: argparse.Namespace) -> None:
+    if args.out.suffix.lower() in NOT_PARQUET:
+        raise AriaError(
+            f"--out: {args.out} would hold Parquet: name it credit.parquet, say; `aria export --to "
+            "csv` writes CSV"
+        )
     outputs: dict[str, tuple[Path, Mine]] = {"--out": (args.out, is_parquet)}
     if args.quality:
         outputs["--quality"] = (args.quality, _is_quality)

@@ -39,6 +39,7 @@ is the assistant there, everybody else being the user. parquet and csv write the
 """
 TABLES = ("parquet", "csv")
 TARGETS = ("swift", "kto", "dpo", "tinker", "art", "traces", *TABLES)
+FILES = (".jsonl", ".json", ".parquet", ".csv")  # what a folder is not called
 HINTS = {
     "swift": "train with `--is_binary_loss_scale false`, without which any weight counts as 1",
     "tinker": "for the loss `cross_entropy`: each line is a Datum",
@@ -195,6 +196,11 @@ def _check(args: argparse.Namespace) -> None:
         check_files(args, {"--out": (args.out, mine)}, inputs)
         return
     check_files(args, {}, inputs)
+    if args.out.suffix in FILES and not args.out.is_dir():
+        raise AriaError(
+            f"--out: of --to {args.to} it is a folder, with a file for each role: name it "
+            f"{args.out.with_suffix('')}/"
+        )
     if args.out.exists() and not args.out.is_dir():
         raise AriaError(f"--out: {args.out} is a file: name a folder to write into")
     for path in args.logs:

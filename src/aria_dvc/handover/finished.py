@@ -19,6 +19,7 @@ from aria_dvc.yaml_file import load_yaml
 
 STAGES = ("policy@", "online@")
 PARAMS = "params.yaml"
+TRAIN = "dvc repro in a clone of the project"
 ADDRESSES = "endpoints"  # of servers, which are nobody else's business
 
 
@@ -102,9 +103,8 @@ def _stage_of(path: str, lock: Lock) -> tuple[str, Entry]:
             break
     else:
         known = [out["path"] for s, e in lock.items() if s.startswith(STAGES) for out in e["outs"]]
-        raise AriaError(
-            f"{path} is no policy in {LOCK}: name one of {', '.join(known) or 'them after a run'}"
-        )
+        remedy = f"name one of {', '.join(known)}" if known else f"train one first ({TRAIN})"
+        raise AriaError(f"{path} is no policy in {LOCK}: {remedy}")
     changed = dvc_status(Path.cwd(), stage).get(stage, [])
     states = [found.get("changed outs", {}) for found in changed if isinstance(found, dict)]
     if any("modified" in outs.values() for outs in states):

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from aria_dvc.credit.fitted import FittedCredit
     from aria_dvc.records.episodes import Episode
 
+USAGE = """\
+Answers POST /score_dialogues with a credit for every assistant message of a dialogue, by what `aria
+fit` made or by a reward model's folder. /docs, /openapi.json, /health and /metrics tell about the
+server; the first line that it writes says where it listens.
+
+  aria fit games.json --method regression --out fitted/
+  aria serve fitted/
+"""
 AT_ONCE = 64  # requests of one address that are being scored
 MAX_MESSAGES = 8192  # in one request
 
@@ -38,7 +46,12 @@ MAX_MESSAGES = 8192  # in one request
 def add_serve_parser(subparsers: Any) -> None:
     """Add the subcommand `serve`; its parsed arguments carry the function to call as `run`."""
     about = "credits of whole dialogues over HTTP, from what `aria fit` made or a reward model"
-    parser = subparsers.add_parser("serve", help=about, description=__doc__)
+    parser = subparsers.add_parser(
+        "serve",
+        help=about,
+        description=USAGE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("folder", type=Path, help="what `aria fit` wrote, or a reward model")
     limit = "requests of one address that are scored at the same time; 429 above"
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"{limit} (%(default)s)")
