@@ -9,7 +9,7 @@ from tests.test_credit_cli import write_log
 
 from aria_dvc.__main__ import main, make_parser
 
-READS = ("credit", "audit", "fit", "export", "read")
+READS = ("credit", "fit", "read")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -37,7 +37,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         ("completion powershell", "there is no powershell (known: bash, fish, tcsh, zsh)"),
         ("audit log --out a.html", "--html a.html writes a page, --json a.html the figures"),
         ("read log --out x --agent", "argument --agent: expected one argument"),
-        ("credit \x1b[31m --out x \x1b[31m --k", r"argument --k: expected one argument"),
+        ("credit log --out x --method \x1b[31m", r"there is no \x1b[31m (known: aria, aria_recent"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(capsys, line, said):
@@ -72,7 +72,9 @@ def test_a_folder_of_exports_is_not_called_like_a_file(tmp_path, capsys):
     log, out = write_log(tmp_path / "log.jsonl", 5, seed=0), tmp_path / "kto.jsonl"
     assert main(["export", str(log), "--to", "kto", "--out", str(out)]) == 1
     said = capsys.readouterr().err
-    assert f"--out: of --to kto it is a folder, with a file for each role: name it {tmp_path}" in said
+    assert (
+        f"--out: of --to kto it is a folder, with a file for each role: name it {tmp_path}" in said
+    )
     assert not out.exists()
 
 

@@ -99,7 +99,11 @@ def trajectories() -> list[dict[str, Any]]:
 def trajectory(task: int, trial: int) -> dict[str, Any]:
     city = ("Oslo", "Rome", "Lima", "Kyiv", "Bonn", "Cork")[task]
     look = [
-        {"role": "assistant", "content": None, "tool_calls": [call("search", f'{{"to":"{city}"}}')]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [call("search", f'{{"to":"{city}"}}')],
+        },
         {"role": "tool", "tool_call_id": "call_1", "name": "search", "content": '["HAT023"]'},
     ]
     chat = [
@@ -161,7 +165,7 @@ def test_a_new_user_comes_from_trajectories_to_an_adapter(walk):
     (metrics,) = walk.folder.glob("data/policy/*/*/offline/metrics.json")
     assert json.loads(metrics.read_text())["actions"] > 0
     assert (walk.folder / "adapter/adapter_model.safetensors").is_file()
-    assert "mturk" not in (walk.folder / "adapter/README.md").read_text()
+    assert "airline" in (walk.folder / "adapter/README.md").read_text()
 
 
 @pytest.mark.slow
@@ -170,5 +174,7 @@ def test_a_new_user_comes_from_dialogues_to_a_trainers_file(walk):
     (table,) = [pd.read_parquet(file) for file in walk.folder.glob("*.parquet")]
     assert f"({len(table)} actions of 12 episodes)" in said[0]
     (folder,) = [words(block)[-1] for block in blocks("dialogues")[-1:]]
-    records = [json.loads(line) for file in (walk.folder / folder).iterdir() for line in file.open()]
+    records = [
+        json.loads(line) for file in (walk.folder / folder).iterdir() for line in file.open()
+    ]
     assert {record["label"] for record in records} == {True, False}
