@@ -25,8 +25,8 @@ from aria_dvc.truth.cli import add_truth_parser
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 USAGE = """\
-Which turns of a dialogue were worth something, when only its end was rewarded? For logs of dialogues
-with outcomes, without DVC and without a language model:
+Which turns of a dialogue were worth something, when only its end was rewarded? For logs of
+dialogues with outcomes, without DVC and without a language model:
 
   aria read LOG --out turns.parquet              can it be read, and what is in it?
   aria audit LOG                                 what can it teach?

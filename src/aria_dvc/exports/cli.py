@@ -196,13 +196,13 @@ def _check(args: argparse.Namespace) -> None:
         check_files(args, {"--out": (args.out, mine)}, inputs)
         return
     check_files(args, {}, inputs)
-    if args.out.suffix in FILES and not args.out.is_dir():
+    if args.out.exists() and not args.out.is_dir():
+        raise AriaError(f"--out: {args.out} is a file: name a folder to write into")
+    if args.out.suffix in FILES and not args.out.exists():
         raise AriaError(
             f"--out: of --to {args.to} it is a folder, with a file for each role: name it "
             f"{args.out.with_suffix('')}/"
         )
-    if args.out.exists() and not args.out.is_dir():
-        raise AriaError(f"--out: {args.out} is a file: name a folder to write into")
     for path in args.logs:
         if is_same(args.out, path) or args.out.resolve() in path.resolve().parents:
             raise AriaError(f"--out: {args.out} holds the log {path}: name another folder")
