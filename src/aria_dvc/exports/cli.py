@@ -196,6 +196,11 @@ def _check(args: argparse.Namespace) -> None:
         check_files(args, {"--out": (args.out, mine)}, inputs)
         return
     check_files(args, {}, inputs)
+    _check_folder(args)
+
+
+def _check_folder(args: argparse.Namespace) -> None:
+    """Refuse to write a folder where it would cost somebody a file."""
     if args.out.exists() and not args.out.is_dir():
         raise AriaError(f"--out: {args.out} is a file: name a folder to write into")
     if args.out.suffix in FILES and not args.out.exists():
