@@ -6,6 +6,7 @@ rewritten. Formulas (```math) become MathML when the site is built: to look at o
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,9 @@ ABOVE = (
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Formulas and diagrams, and anchors as the repository's host makes them."""
-    from pymdownx.slugs import slugify
     from pymdownx.superfences import fence_code_format
 
-    config.mdx_configs.setdefault("toc", {})["slugify"] = slugify(case="lower")
+    config.mdx_configs.setdefault("toc", {})["slugify"] = slug
     config.mdx_configs.setdefault("pymdownx.superfences", {})["custom_fences"] = [
         {"name": "mermaid", "class": "mermaid", "format": fence_code_format},
         {"name": "math", "class": "math", "format": formula},
@@ -48,6 +48,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path in [*ABOVE, *(f"{folder}/{file.src_uri}" for file in below)]:
         files.append(File(path, str(root), config.site_dir, config.use_directory_urls))
     return files
+
+
+def slug(heading: str, separator: str) -> str:
+    """The anchor of a heading as the repository's host makes it, which keeps what stands in <>."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
 
 
 def formula(source: str, language: str, css_class: str, *_: Any, **__: Any) -> str:

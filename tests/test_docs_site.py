@@ -1,11 +1,11 @@
-"""The docs as a site: pages of stages are those of the code, links work on it as in the repository."""
+"""The docs as a site: stages' pages are the code's, links work there and in the repository."""
 
 import re
 from pathlib import Path
 
 import pytest
 import yaml
-from scripts.docs_site import ABOVE
+from scripts.docs_site import ABOVE, slug
 
 from aria_dvc.errors import AriaError
 from aria_dvc.params import load_params
@@ -110,8 +110,8 @@ def test_a_stage_without_a_page_or_a_page_without_its_mark_is_named(tmp_path):
 
 def test_a_schemas_anchor_is_that_of_its_heading():
     headings = re.findall(r"^## (.+)$", (ROOT / "docs/data.md").read_text("utf-8"), re.MULTILINE)
-    slugs = [re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in headings]
-    assert [anchor(schema) for schema in SCHEMAS] == slugs
+    assert [anchor(schema) for schema in SCHEMAS] == [slug(head, "-") for head in headings]
+    assert anchor(SCHEMAS[-1]) == "evaluation-dataevalcategoryvariantparquet"
 
 
 # The site

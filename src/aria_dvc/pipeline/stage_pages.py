@@ -182,8 +182,9 @@ def _knob_parts(pipeline: Pipeline, stage: str) -> Iterator[str]:
 
 def _other(pipeline: Pipeline, name: str) -> str:
     block = name.split(".")[0]
-    page = f"{block}.md#knobs" if block in pipeline.stages else "README.md#knobs-of-no-one-stage"
-    return f"- [`{name}`]({page})"
+    own = block in pipeline.stages
+    where = f"{block}.md#knobs" if own else "README.md#knobs-of-no-one-stage"
+    return f"- [`{name}`]({where})"
 
 
 def knobs(params: Mapping[str, Any], location: Location) -> Iterator[Knob]:
