@@ -1,6 +1,7 @@
 """The docs as a site: stages' pages are the code's, links work there and in the repository."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,7 @@ from aria_dvc.records.schemas import SCHEMAS
 ROOT = Path(__file__).parents[1]
 PIPELINE = Pipeline.of(ROOT)
 CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
-BELOW = {
-    path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*") if path.is_file()
-}
+BELOW = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*") if path.is_file()}
 ON_SITE = BELOW | set(ABOVE)
 PAGES = sorted(path for path in ON_SITE if path.endswith(".md"))
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -141,7 +140,7 @@ def test_links_work_on_the_site_as_in_the_repository(page):
 def test_lists_and_tables_stand_apart_from_text(page):
     """The repository's host shows them without a blank line before, the site does not."""
     lines = prose(page).splitlines()
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         for start in (r"\|", r"([-*]|\d+\.) "):
             begins = re.match(start, line) and not re.match(start, before)
             assert not begins or not before or before.startswith("  "), f"{page}: {line}"
