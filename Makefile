@@ -59,7 +59,7 @@ lint: $(VENV)/.ready    ## ruff and mypy
 knobs: $(VENV)/.ready   ## bring params.yaml's comments and what docs/ takes from code up to date
 	PYTHONPATH=src $(PY) -m aria_dvc.pipeline.knobs
 
-docs: $(TOOLS)/.ready   ## the docs as a site in site/, which needs no network; a dead link fails
+docs: $(TOOLS)/.ready   ## the docs as a site in site/; a dead link fails
 	$(TOOLS)/bin/mkdocs build --strict
 
 BASE ?= main

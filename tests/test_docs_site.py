@@ -146,7 +146,10 @@ def test_lists_and_tables_stand_apart_from_text(page):
             assert not begins or not before or before.startswith("  "), f"{page}: {line}"
 
 
-def test_looking_at_the_site_fetches_nothing():
+def test_only_a_diagram_asks_for_the_network():
+    assert [page for page in PAGES if "```mermaid" in (ROOT / page).read_text("utf-8")] == [
+        "README.md"
+    ]
     assert CONFIG["theme"]["font"] is False
     assert not {"extra_javascript", "extra_css", "repo_url"} & set(CONFIG)
     assert CONFIG["plugins"] == ["search"]
