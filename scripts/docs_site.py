@@ -2,8 +2,8 @@
 
 A page lies on the site where it lies in the repository, so the same links work in both and none is
 rewritten. Formulas (```math) become MathML when the site is built: to look at one takes no script.
-A diagram is drawn by a script that the theme fetches, alone of all that a page shows; where there is
-no network, its text stands there.
+A diagram is drawn by a script that the theme fetches, which is all that a page asks of the network;
+without one, the diagram's text stands there.
 """
 
 from __future__ import annotations
