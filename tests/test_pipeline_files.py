@@ -147,7 +147,7 @@ def test_readme_names_every_package_and_only_those():
     assert named == real | {"stages/", "src/aria_dvc/"}
 
 
-PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 
 def test_every_page_is_reached_and_no_link_is_dead():

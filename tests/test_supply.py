@@ -339,7 +339,7 @@ def test_an_audit_ends_as_the_database_answers(tmp_path, code):
 
 # The workflows
 
-WRITING = {"release.yml: publish", "review.yml: comment"}
+WRITING = {"docs.yml: publish", "release.yml: publish", "review.yml: comment"}
 
 
 def jobs() -> Iterator[tuple[str, dict[str, Any]]]:

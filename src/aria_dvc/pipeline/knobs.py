@@ -1,6 +1,6 @@
 """The comments of params.yaml, taken from the descriptions of the fields (settings.py).
 
-    python -m aria_dvc.pipeline.knobs    # rewrites them; a test compares
+    python -m aria_dvc.pipeline.knobs    # rewrites them, data.md and stages/ of docs; tests compare
 
 A field is described where it first stands; a further block of the same kind repeats no comment.
 """
@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aria_dvc.params import described_fields
+from aria_dvc.pipeline.stage_pages import pages
+from aria_dvc.records.schemas import data_dictionary
 
 PARAMS = Path("params.yaml")
+DATA = Path("docs/data.md")
 WIDTH = 32
 _LINE = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z_][\w]*):(?P<value>[^#]*?)\s*(?:#.*)?$")
 
@@ -49,5 +52,13 @@ def _with_comment(line: str, location: tuple[str, ...], told: set[tuple[int, str
     return f"{bare:<{WIDTH}}  # {field.description}"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Bring params.yaml and the generated parts of docs/ up to date."""
     PARAMS.write_text(commented(PARAMS.read_text("utf-8")), encoding="utf-8")
+    DATA.write_text(data_dictionary(), encoding="utf-8")
+    for path, text in pages(Path()).items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

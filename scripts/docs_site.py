@@ -1,0 +1,65 @@
+"""What mkdocs does besides for this site; mkdocs.yml names this module as a hook.
+
+A page lies on the site where it lies in the repository, so the same links work in both and none is
+rewritten. Formulas (```math) become MathML when the site is built: to look at one takes no script.
+A diagram is drawn by a script that the theme fetches, which is all that a page asks of the network;
+without one, the diagram's text stands there.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+# What the site has besides docs/; a picture is listed here where a page outside docs/ shows it.
+ABOVE = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "benchmarks/README.md",
+    "metrics/plots/pictures/learning_curve.png",
+)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Formulas and diagrams, and anchors as the repository's host makes them."""
+    from pymdownx.superfences import fence_code_format
+
+    config.mdx_configs.setdefault("toc", {})["slugify"] = slug
+    config.mdx_configs.setdefault("pymdownx.superfences", {})["custom_fences"] = [
+        {"name": "mermaid", "class": "mermaid", "format": fence_code_format},
+        {"name": "math", "class": "math", "format": formula},
+    ]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The files of docs/ and those of `ABOVE`, each under its path in the repository."""
+    from mkdocs.structure.files import File
+
+    root = Path(config.config_file_path).parent
+    below = [file for file in files if file.src_dir == config.docs_dir]
+    for file in below:
+        files.remove(file)
+    folder = Path(config.docs_dir).relative_to(root).as_posix()
+    for path in [*ABOVE, *(f"{folder}/{file.src_uri}" for file in below)]:
+        files.append(File(path, str(root), config.site_dir, config.use_directory_urls))
+    return files
+
+
+def slug(heading: str, separator: str) -> str:
+    """The anchor of a heading as the repository's host makes it, which keeps what stands in <>."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
+
+
+def formula(source: str, language: str, css_class: str, *_: Any, **__: Any) -> str:
+    """A formula in LaTeX as MathML; one that is wider than a phone is scrolled."""
+    from latex2mathml.converter import convert
+
+    shown = convert(" ".join(source.split()), display="block")
+    return f'<div class="{css_class}" style="overflow-x: auto">{shown}</div>'
