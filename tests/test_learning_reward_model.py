@@ -126,7 +126,9 @@ def test_how_long_it_was_trained_is_noted_and_the_server_keeps_to_it(trained, ba
             return []
 
     monkeypatch.setattr("aria_dvc.learning.scorer.RewardScorer", Scorer)
-    monkeypatch.setattr("uvicorn.run", lambda app, **address: made.append(address["port"]))
+    monkeypatch.setattr(
+        "aria_dvc.learning.scorer_server.listen", lambda app, host, port: made.append(port)
+    )
     parser = argparse.ArgumentParser()
     add_scorer_parser(parser.add_subparsers())
     for options in ([], ["--max-tokens", "99", "--precision", "float32"]):
