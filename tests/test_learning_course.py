@@ -65,7 +65,7 @@ def test_a_game_without_utilities_is_won_by_success(reward, solved):
 
 
 def course(variant, wins):
-    """Three iterations of four games of each role, won alike."""
+    """An iteration for each of `wins`, of four games of each role, won alike."""
     return pd.DataFrame(
         [
             {
@@ -73,7 +73,7 @@ def course(variant, wins):
                 "win_rate": wins[i] / 4, "mean_reward": wins[i] / 4, "refused_rate": 0.0,
                 "variant": variant,
             }
-            for i in range(3)
+            for i in range(len(wins))
             for log in ("bargaining", "negotiation")
             for role in ("alice", "bob")
         ]
