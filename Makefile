@@ -31,11 +31,15 @@ help:           ## this list
 repro: $(VENV)/.ready   ## install, then run the whole pipeline (only what changed)
 	dvc repro
 
-test: $(VENV)/.ready    ## install, then the tests
-	$(PY) -m pytest
+JOBS ?= 2
+# A file's tests share models and pipelines, so they stay together; each process computes on one core.
+PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile
+
+test: $(VENV)/.ready    ## install, then the tests; JOBS=2 side by side
+	$(PYTEST)
 
 test-all: $(VENV)/.ready ## the tests with the slow ones
-	$(PY) -m pytest -m "not vllm and not smoke and not browser"
+	$(PYTEST) -m "not vllm and not smoke and not browser"
 
 test-vllm: $(VENV)/.ready ## integration test against a real vLLM server on this machine
 	$(PY) -m pytest -m vllm
