@@ -33,7 +33,7 @@ repro: $(VENV)/.ready   ## install, then run the whole pipeline (only what chang
 
 JOBS ?= 2
 # A file's tests share models and pipelines, so they stay together; each process computes on one core.
-PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.ready    ## install, then the tests; JOBS=2 side by side
 	$(PYTEST)

@@ -267,7 +267,12 @@ def remove_weights() -> None:
         (None, POLICY, "made", "is not what this command writes"),
         (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),
         (remove_weights, POLICY, "new", "holds no weights: run `dvc pull`"),
-        (lambda: Path("dvc.lock").unlink(), POLICY, "new", "name one of them after a run"),
+        (
+            lambda: Path("dvc.lock").unlink(),
+            POLICY,
+            "new",
+            "no policy in dvc.lock: train one first (dvc repro",
+        ),
     ],
 )
 def test_what_cannot_be_handed_over_is_refused(project, capsys, harm, policy, out, said):

@@ -153,11 +153,6 @@ def credit_table_of(
 
 
 def _check_files(args: argparse.Namespace) -> None:
-    if args.out.suffix.lower() in NOT_PARQUET:
-        raise AriaError(
-            f"--out: {args.out} would hold Parquet: name it credit.parquet, say; `aria export --to "
-            "csv` writes CSV"
-        )
     outputs: dict[str, tuple[Path, Mine]] = {"--out": (args.out, is_parquet)}
     if args.quality:
         outputs["--quality"] = (args.quality, _is_quality)
@@ -165,6 +160,11 @@ def _check_files(args: argparse.Namespace) -> None:
     if args.embed:
         inputs["--embed"] = [Path(args.embed)]
     check_files(args, outputs, inputs)
+    if args.out.suffix.lower() in NOT_PARQUET:
+        raise AriaError(
+            f"--out: {args.out} would hold Parquet: name it credit.parquet, say; `aria export --to "
+            "csv` writes CSV"
+        )
 
 
 def _is_quality(content: bytes) -> bool:
