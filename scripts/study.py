@@ -1,12 +1,15 @@
 """A study: one DVC experiment a seed, all variants in each, and one table of what came out.
 
-    python scripts/study.py run configs/study/cpu.yaml
-    python scripts/study.py results configs/study/cpu.yaml --out metrics/study
+    python scripts/study.py run configs/study/cpu.yaml --seeds 0 1
+    python scripts/study.py results configs/study/cpu.yaml
 
 `run` is `dvc exp run --temp --name cpu-seed-0 -S seed=0 -S ...` for every seed, with the file's
 settings; `dvc exp show` lists the experiments, `dvc exp apply` brings one back. A seed that has
 its experiment is not run again; one that was killed goes on from its journals and checkpoints.
 What no variant can change (opponents, rewards) a study compares by `arms`: one experiment each.
+
+`results` writes metrics/study/NAME/ and prints its table. Seeds that were run elsewhere stay there
+as they are, so that several machines, or evenings, can share a study.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +33,10 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.params import VANILLA
 from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.report import with_winnable
-from aria_dvc.report.study import compared, learning
+from aria_dvc.report.study import COSTS, PAIR, compared, learning, table
+
+OUTCOME = ["won", "winnable", "no_deal", "failure_kind"]
+GAME_COLUMNS = ["variant", *PAIR, *OUTCOME, *COSTS]
 
 
 @dataclass(frozen=True)
@@ -104,46 +109,79 @@ def load_study(config: Path) -> Study:
         raise AriaError(f"{config}: {error}: see configs/study/cpu.yaml") from None
 
 
-def run(study: Study) -> None:
-    """Run the experiments that there are not yet."""
-    done = _dvc("exp", "list", "--name-only").split()
+def run(study: Study, seeds: Sequence[int]) -> None:
+    """Run those experiments of the seeds that there are not yet."""
+    done = _experiments_here()
     # experiments run in folders of their own and share this one's cache
     environment = {VARIABLE: str(cache_folder().resolve())}
-    for name, settings in study.experiments().items():
+    for name, settings in replace(study, seeds=seeds).experiments().items():
         if name not in done:
             options = [part for text in settings for part in ("-S", text)]
             command = ["dvc", "exp", "run", "--temp", "--name", name, *options]
             subprocess.run(command, check=True, env={**os.environ, **environment})
 
 
-def results(study: Study, out: Path) -> None:
+def results(study: Study, out: Path) -> str:
     """Write games.csv (one row an evaluation game), curves.csv (one an iteration, log and role of
-    what was trained online) and results.json."""
-    places = study.places()
-    games = with_winnable(pd.concat([_evaluation(place) for place in places]))
-    write_csv(out / "games.csv", games)
+    what was trained online) and results.json; returns the table of the results, as Markdown.
+
+    Raises:
+        AriaError: no seed of the study has been run, here or in what `out` has.
+    """
+    done = set(_experiments_here())
+    here = replace(study, seeds=[s for s in study.seeds if done >= set(_of_seed(study, s))])
+    places = here.places()
+    trained = [place for place in places if place.variant in _online_variants(place.experiment)]
+    games = _kept(out / "games.csv", here, [_evaluation(place) for place in places])
+    if games.empty:
+        raise AriaError(
+            f"no seed of the study {study.name} has been run: "
+            f"python scripts/study.py run configs/study/{study.name}.yaml"
+        )
     found: dict[str, Any] = {
         "command": f"python scripts/study.py run configs/study/{study.name}.yaml",
         **compared(games, study.reference),
     }
-    trained = [place for place in places if place.variant in _online_variants(place.experiment)]
-    if trained:
-        curves = pd.concat([_curve(place) for place in trained])
-        write_csv(out / "curves.csv", curves)
+    curves = _kept(out / "curves.csv", here, [_curve(place) for place in trained])
+    if not curves.empty:
         found["learning"] = learning(curves, study.reference)
     write_json(out / "results.json", found)
+    return table(found, study.reference)
+
+
+def _of_seed(study: Study, seed: int) -> list[str]:
+    return list(replace(study, seeds=[seed]).experiments())
+
+
+def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of the seeds that are here, and those of other seeds in the file, which is written."""
+    earlier = pd.read_csv(path, keep_default_na=False) if path.exists() else pd.DataFrame()
+    if not earlier.empty:
+        parts = [*parts, earlier[~earlier["seed"].isin(here.seeds)]]
+    rows = pd.concat(parts) if parts else earlier
+    if not rows.empty:
+        rows = rows.sort_values(["seed", "variant"], kind="stable", ignore_index=True)
+        write_csv(path, rows)
+    return rows
 
 
 def _evaluation(place: Place) -> pd.DataFrame:
+    from aria_dvc.pipeline.report import with_winnable  # it imports what draws pictures
+
     path = str(paths.evaluation(place.variant, place.category))
     raw = dvc.api.read(path, rev=place.experiment, mode="rb")
-    return pd.read_parquet(io.BytesIO(raw)).assign(seed=place.seed, variant=place.label)
+    games = with_winnable(pd.read_parquet(io.BytesIO(raw)))
+    return games.assign(seed=place.seed, variant=place.label)[GAME_COLUMNS]
 
 
 def _curve(place: Place) -> pd.DataFrame:
     path = paths.online(place.variant, place.category) / "online.csv"
     text = dvc.api.read(str(path), rev=place.experiment)
     return pd.read_csv(io.StringIO(text)).assign(seed=place.seed, variant=place.label)
+
+
+def _experiments_here() -> list[str]:
+    return _dvc("exp", "list", "--name-only").split()
 
 
 def _online_variants(experiment: str) -> list[str]:
@@ -159,11 +197,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("run", "results"))
     parser.add_argument("config", type=Path, help="a file of configs/study/")
-    parser.add_argument("--out", type=Path, default=Path("metrics/study"))
+    parser.add_argument("--seeds", type=int, nargs="+", help="run: only these of the study's")
+    parser.add_argument("--out", type=Path, help="results: a folder (metrics/study/NAME)")
     arguments = parser.parse_args()
     try:
         study = load_study(arguments.config)
-        run(study) if arguments.action == "run" else results(study, arguments.out)
+        if arguments.action == "run":
+            run(study, arguments.seeds or study.seeds)
+        else:
+            print(results(study, arguments.out or Path("metrics/study") / study.name))
     except AriaError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None

@@ -1,13 +1,16 @@
 """The study: its files change what is shipped, and its comparisons are paired and over seeds."""
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from dag import ROOT, Workspace
 from dvc.utils.hydra import apply_overrides
-from scripts.study import load_study
+from scripts.study import load_study, results
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game, grid_of
@@ -222,3 +225,68 @@ def test_the_objectives_have_the_settings_of_their_papers(tmp_path):
         assert (policy.dpo.beta, policy.learning_rate, policy.batch_size) == (0.1, rate, batch)
         assert policy.epochs == 3
     assert params.logs["bargaining"].repeats == params.online.repeats == 8
+
+
+PLAY = """
+import pandas as pd
+from pathlib import Path
+from ruamel.yaml import YAML
+from aria_dvc.games.registry import get_game, grid_of
+import orjson
+
+seed = YAML().load(Path("params.yaml"))["seed"]
+config = orjson.dumps(grid_of(get_game("bargaining"), "default")[0]).decode()
+for variant, won in (("vanilla", [False, False]), ("aria", [seed > 0, True])):
+    folder = Path("data/eval/adversarial")
+    folder.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame({
+        "game": "bargaining", "variant": variant, "role": "alice", "episode": ["e0", "e1"],
+        "config": config, "opponent": "scripted:fair", "won": won, "no_deal": False,
+        "failure_kind": "", "completion_tokens": 7, "seconds": 0.5,
+    }).to_parquet(folder / f"{variant}.parquet")
+online = Path("data/policy/adversarial/aria/online")
+online.mkdir(parents=True, exist_ok=True)
+pd.DataFrame({
+    "log": "bargaining", "role": "alice", "iteration": [0, 1], "episodes": 4,
+    "win_rate": [0.25, 0.5],
+}).to_csv(online / "online.csv")
+"""
+STAGE = """
+stages:
+  play:
+    cmd: python play.py
+    params: [seed]
+    outs: [data/eval/adversarial/vanilla.parquet, data/eval/adversarial/aria.parquet,
+      data/policy/adversarial/aria/online]
+"""
+CONFIG = """
+{seeds: [0, 1], reference: aria, categories: [adversarial], variants: [vanilla, aria], settings: []}
+"""
+
+
+def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch):
+    params = "seed: 0\nonline:\n  variants: [aria]\n"
+    files = {"play.py": PLAY, "dvc.yaml": STAGE, "params.yaml": params, "two.yaml": CONFIG}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    workspace = Workspace(tmp_path)
+    workspace.env["PYTHONPATH"] = f"{ROOT}/src{os.pathsep}{ROOT}"
+    workspace.run("git", "init", "-q")
+    workspace.run("dvc", "init", "-q")
+    workspace.commit("start")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        AriaError, match=r"no seed of the study two .*: python scripts/study.py run"
+    ):
+        results(load_study(Path("two.yaml")), Path("metrics/study/two"))
+    study = [sys.executable, str(ROOT / "scripts/study.py")]
+    workspace.run(*study, "run", "two.yaml", "--seeds", "0")
+    assert "Seeds: 0.\n" in workspace.run(*study, "results", "two.yaml")
+    workspace.run("dvc", "exp", "remove", "two-seed-0")
+    workspace.run(*study, "run", "two.yaml", "--seeds", "1")
+    shown = workspace.run(*study, "results", "two.yaml")
+    assert "Seeds: 0, 1.\n" in shown
+    assert "| all | aria | 0.75 (0.30 to 0.95) | +0.75 (-2.43 to +3.93) |  | 0.38 |  |" in shown
+    assert "| bargaining | vanilla | 0.00 (0.00 to 0.49) |" in shown
+    games = pd.read_csv("metrics/study/two/games.csv")
+    assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]

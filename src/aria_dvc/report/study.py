@@ -114,3 +114,41 @@ def _adjust(table: Sequence[dict[str, Any]]) -> None:
     rows = [row for numbers in table for name, row in numbers.items() if "_minus_" in name]
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = p
+
+
+def table(found: dict[str, Any], reference: str) -> str:
+    """What `compared` and `learning` found, as a Markdown table: a row a variant, all games first,
+    then each game's winnable ones; intervals of 95 %, those of differences over seeds."""
+    scopes = {"all": found["all"], **found["winnable"]}
+    areas = found.get("learning", {})
+    lines = [
+        f"Seeds: {', '.join(map(str, found['seeds']))}.",
+        "",
+        f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for scope, numbers in scopes.items():
+        learned = areas.get(scope, {})
+        rates = numbers["win_rate"]
+        for name in sorted(rates, key=lambda name: -rates[name]["rate"]):
+            row = (
+                scope,
+                name,
+                _interval(rates[name], "rate", sign=""),
+                _interval(numbers.get(f"{name}_minus_{VANILLA}"), "mean"),
+                _interval(numbers.get(f"{name}_minus_{reference}"), "mean"),
+                f"{learned['area'][name]:.2f}" if name in learned.get("area", {}) else "",
+                _interval(learned.get(f"{name}_minus_{reference}"), "mean"),
+            )
+            lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _interval(numbers: dict[str, Any] | None, middle: str, sign: str = "+") -> str:
+    """Empty where there is none; without the interval where the seeds are too few for one."""
+    if not numbers or numbers[middle] is None:
+        return ""
+    shown = f"{numbers[middle]:{sign}.2f}"
+    if numbers["low"] is None:
+        return shown
+    return f"{shown} ({numbers['low']:{sign}.2f} to {numbers['high']:{sign}.2f})"
