@@ -98,8 +98,8 @@ def test_the_report_writes_a_line_a_role_and_variant(tmp_path, monkeypatch, onli
         rows = course(name, (0, 1, 4)).drop(columns="variant")
         rows = rows.assign(tokens=5, credit="games", loss=[None] * 4 + [0.5] * 8)
         write_csv(paths.online(name, "adversarial") / "online.csv", rows)
-    (tmp_path / "plots" / "pictures").mkdir(parents=True)
-    report._learning_curve(report.Run(params), tmp_path / "plots")
+    drawn = figures.Pictures(tmp_path / "plots" / "pictures", tmp_path / "svg", 0, "a1b2c3d4")
+    report._learning_curve(report.Run(params), tmp_path / "plots", drawn)
     written = pd.read_csv(tmp_path / "plots" / "learning_curve.csv")
     assert written.columns.tolist() == report.CURVE
     assert set(written["line"]) == {
@@ -118,8 +118,8 @@ def test_one_iteration_is_no_curve(tmp_path, monkeypatch):
     rows = course("aria", (1,)).drop(columns="variant")
     rows = rows.assign(tokens=5, credit="games", loss=[None] * (len(rows) - 1) + [0.5])
     write_csv(paths.online("aria", "adversarial") / "online.csv", rows)
-    (tmp_path / "plots" / "pictures").mkdir(parents=True)
-    report._learning_curve(report.Run(params), tmp_path / "plots")
+    drawn = figures.Pictures(tmp_path / "plots" / "pictures", tmp_path / "svg", 0, "a1b2c3d4")
+    report._learning_curve(report.Run(params), tmp_path / "plots", drawn)
     assert len(pd.read_csv(tmp_path / "plots" / "learning_curve.csv")) == len(rows)
     assert not (tmp_path / "plots" / "pictures" / "learning_curve.png").exists()
 

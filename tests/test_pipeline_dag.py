@@ -148,7 +148,10 @@ def test_dvc_plots_are_drawn_and_the_page_needs_no_network(workspace):
     page = (workspace.folder / "dvc_plots/index.html").read_text()
     assert 'src="http' not in page
     assert page.count("vegaEmbed(") >= len(drawn)
-    assert (workspace.folder / "metrics/plots/pictures/evaluation.png").stat().st_size > 1000
+    pictures = workspace.folder / "metrics/plots/pictures"
+    assert (pictures / "evaluation.png").stat().st_size > 1000
+    drawn = {path.stem for path in pictures.iterdir()}
+    assert drawn == {path.stem for path in (workspace.folder / "data/report/pictures").iterdir()}
 
 
 def test_the_page_holds_every_log(workspace):

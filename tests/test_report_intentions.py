@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ import aria_dvc
 from aria_dvc.intentions.log import Log
 from aria_dvc.pipeline.report import Run, _facts, _intention_map, write_intentions
 from aria_dvc.report.agreement import agreement
-from aria_dvc.report.figures import NAMED, intention_map
+from aria_dvc.report.figures import NAMED, Pictures, counted, intention_map
 from aria_dvc.report.health import LogFacts
 from aria_dvc.report.intentions import COLUMNS, above_turn, central_texts, intention_table
 from aria_dvc.report.names import FEWEST, MOST, class_terms, tokens
@@ -221,8 +223,24 @@ def test_the_stage_writes_a_small_table_of_every_log(run, tmp_path):
 
 
 def test_the_map_of_a_log_is_drawn_with_its_names(run, tmp_path):
-    _intention_map(run, NAME, tmp_path)
+    pictures = Pictures(tmp_path, tmp_path / "svg", 0, "a1b2c3d4")
+    _intention_map(run, NAME, pictures)
     assert (tmp_path / f"intentions_{NAME}.png").stat().st_size > 10_000
+    drawn = tmp_path / "svg" / f"intentions_{NAME}.svg"
+    before = drawn.read_bytes()
+    _intention_map(run, NAME, pictures)
+    assert drawn.read_bytes() == before
+    assert ElementTree.fromstring(before).tag.endswith("}svg")
+    assert not re.search(rb"<(text|script|image)|href=\"(?!#)", before), "outlines alone"
+
+
+def test_a_caption_says_of_what_run_a_picture_is(tmp_path):
+    figure = intention_map(np.zeros((1, 2)), np.zeros(1), np.ones(1), {0: "a"}, "a title")
+    pictures = Pictures(tmp_path, tmp_path, 7, "a1b2c3d4")
+    pictures.save(figure, "a", f"mine and others, {counted(12, 3456, 'utterances')}")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "a.svg"}
+    said = " ".join(figure.get_supxlabel().split())
+    assert said == "mine and others, k = 12, n = 3,456 utterances, seed 7, run a1b2c3d4"
 
 
 def test_the_facts_of_a_log_are_those_of_its_tables(run):

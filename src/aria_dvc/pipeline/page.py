@@ -23,14 +23,18 @@ MOST_BYTES = 8_500_000
 """What the dialogues of all logs may take; plotly.js takes 4.9 MB more, and a page 15 at most."""
 
 
-def write_page(run: Run, path: Path) -> None:
-    """Write the report of a run as one HTML file."""
+def page_of(run: Run) -> Page:
+    """All that the page of a run shows."""
     needs = [float(sizes(run.labelled(name)).sum()) for name in run.logs]
     given = zip(run.logs, shares(needs, MOST_BYTES), strict=True)
     blocks = {name: _log(run, name, most) for name, most in given}
     health = [finding.record() for finding in run.findings]
     found = results(run.evaluation), rates(run.evaluation)
-    page = Page(run.params.seed, *found, health, blocks)
+    return Page(run.params.seed, *found, health, blocks)
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Write the report of a run as one HTML file."""
     with written_aside(path) as aside:
         aside.write_text(document(page), encoding="utf-8", newline="\n")
 

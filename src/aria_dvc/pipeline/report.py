@@ -32,6 +32,7 @@ from aria_dvc.records.tables import read_vectors
 from aria_dvc.report import figures
 from aria_dvc.report.closing import closing_lines
 from aria_dvc.report.evaluation import evaluation_metrics, leaderboard, with_holm
+from aria_dvc.report.figures import Pictures, counted
 from aria_dvc.report.health import Finding, LogFacts, health
 from aria_dvc.report.intentions import intention_table
 from aria_dvc.report.metrics import (
@@ -238,24 +239,24 @@ def write_intentions(run: Run, folder: Path) -> None:
         write_csv(folder / f"{name}.csv", table.assign(examples=cut))
 
 
-def write_plots(run: Run, folder: Path) -> None:
-    """CSV files for `dvc plots`, one a log, and pictures as PNG."""
-    pictures = folder / "pictures"
-    pictures.mkdir(parents=True)
+def write_plots(run: Run, folder: Path, pictures: Pictures) -> None:
+    """CSV files for `dvc plots`, one a log, and the pictures."""
     for name, files in run.logs.items():
-        _log_plots(run, name, files, folder)
+        _log_plots(run, name, files, folder, pictures)
         if run.params.report.umap:
             _intention_map(run, name, pictures)
     for category in run.params.categories:
         _losses(run, category, folder)
-    _learning_curve(run, folder)
+    _learning_curve(run, folder, pictures)
     rates = evaluation_rates(run.evaluation)
     write_csv(folder / "evaluation.csv", rates)
     if len(rates):
-        figures.save(figures.evaluation(rates), pictures / "evaluation.png")
+        ks = ", ".join(f"{number['selected_k']} ({log})" for log, number in run.credit.items())
+        shown = counted(ks, int(rates["episodes"].sum()), "games, 95 % intervals")
+        pictures.save(figures.evaluation(rates), "evaluation", shown)
 
 
-def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
+def _log_plots(run: Run, name: str, files: LogFiles, folder: Path, pictures: Pictures) -> None:
     import pandas as pd
 
     curve = read_stage_csv(files.k_curve, CURVE_COLUMNS, "select_k")
@@ -264,11 +265,13 @@ def _log_plots(run: Run, name: str, files: LogFiles, folder: Path) -> None:
     calibration = run.credit[name]["credit_quality"].get("calibration", [])
     columns = ["decile", "actions", "credit", "return"]
     write_csv(folder / "credit" / f"{name}.csv", pd.DataFrame(calibration, columns=columns))
-    pictures, k = folder / "pictures", run.credit[name]["selected_k"]
-    figures.save(figures.k_curve(curve, k, name), pictures / f"k_curve_{name}.png")
-    figures.save(figures.sparsity(curve, name), pictures / f"sparsity_{name}.png")
-    rewards = read_rewards(files.rewards, read_turns(files.turns))
-    figures.save(figures.rewards(rewards, name), pictures / f"rewards_{name}.png")
+    k, turns = run.credit[name]["selected_k"], read_turns(files.turns)
+    rewards = read_rewards(files.rewards, turns)
+    shown = f"{name}, {counted(k, len(turns), 'utterances')}"
+    pictures.save(figures.k_curve(curve, k, name), f"k_curve_{name}", shown)
+    pictures.save(figures.sparsity(curve, name), f"sparsity_{name}", shown)
+    shown = f"{name}, {counted(k, len(rewards), 'actions')}"
+    pictures.save(figures.rewards(rewards, name), f"rewards_{name}", shown)
 
 
 def _losses(run: Run, category: str, folder: Path) -> None:
@@ -280,7 +283,7 @@ def _losses(run: Run, category: str, folder: Path) -> None:
             write_csv(file, read_stage_csv(history, ("step", "loss"), "policy"))
 
 
-def _learning_curve(run: Run, folder: Path) -> None:
+def _learning_curve(run: Run, folder: Path, pictures: Pictures) -> None:
     """What the games of online training were worth, iteration by iteration."""
     course = run.course
     lines = course["log"] + ", " + course["role"] + ": " + course["variant"]
@@ -288,8 +291,9 @@ def _learning_curve(run: Run, folder: Path) -> None:
     curve = pooled_curve(course)
     several = curve.groupby("log")["games"].transform("nunique") > 1  # one point is no curve
     if several.any():
+        shown = counted(run.params.k, int(curve["episodes"][several].sum()), "games")
         figure = figures.learning_curve(curve[several])
-        figures.save(figure, folder / "pictures" / "learning_curve.png")
+        pictures.save(figure, "learning_curve", f"{shown}, 95 % intervals")
 
 
 def evaluation_rates(evaluation: dict[str, Any]) -> pd.DataFrame:
@@ -326,14 +330,13 @@ CURVE = [
 ]
 
 
-def _intention_map(run: Run, name: str, folder: Path) -> None:
-    log, table, params = run.labelled(name), run.intentions[name], run.params
+def _intention_map(run: Run, name: str, pictures: Pictures) -> None:
+    log, table = run.labelled(name), run.intentions[name]
     drawn, points = run.projected(name, log.points)
     labels, counts = log.labels[log.clustered][drawn], log.distinct.count[log.distinct.point[drawn]]
-    title = (
-        f"{name}: {len(np.unique(log.labels[log.clustered]))} intentions, {len(log)} utterances "
-        f"({len(drawn)} different ones drawn), seed {params.seed}"
-    )
+    title = f"{name}: {len(np.unique(log.labels[log.clustered]))} intentions"
+    shown = counted(run.credit[name]["selected_k"], len(log), "utterances")
     names = dict(zip(table["intention"].tolist(), table["name"], strict=True))
     figure = figures.intention_map(points, labels, counts, names, title)
-    figures.save(figure, folder / f"intentions_{name}.png")
+    drawn_of = f"{name}, {shown} ({len(drawn)} different ones drawn)"
+    pictures.save(figure, f"intentions_{name}", drawn_of)

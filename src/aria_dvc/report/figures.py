@@ -1,12 +1,13 @@
 """Pictures of a run: numbers come in as frames that are also written as CSV; one figure a function.
 
-Every function returns a matplotlib figure; `save` writes it small and byte-stable.
+Every function returns a matplotlib figure; `Pictures` writes it, byte-stable, as PNG and as SVG.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from textwrap import shorten
+from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Any, cast
 
 import matplotlib
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 110
+FORMATS: dict[str, dict[str, Any]] = {  # without dates, so that equal figures are equal files
+    "png": {"dpi": DPI, "metadata": {"Software": None}},
+    "svg": {"metadata": {"Date": None, "Creator": None}},
+}
+CAPTION_SIZE, LETTERS_PER_INCH = 7, 17
 INDICES = {
     "silhouette": "silhouette (higher is better)",
     "calinski_harabasz": "Calinski-Harabasz (higher is better)",
@@ -56,11 +62,37 @@ LEGEND_AREA = 45.0
 COLOURS = (GREY, BLUE, "#c98a2b", "#4a9c6d", "#b5577f", "#7a68b8", "#5b7f95", "#a0522d")
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a PNG without a creation date, so that equal figures are equal files."""
-    with written_aside(path) as aside:
-        figure.savefig(aside, dpi=DPI, format="png", metadata={"Software": None})
-    plt.close(figure)
+@dataclass(frozen=True)
+class Pictures:
+    """Where the pictures of a run go: the same ones as PNG into one folder, as SVG into another.
+
+    seed, run: of the run and its name, as on its page (see report/page/document.py).
+    """
+
+    png: Path
+    svg: Path
+    seed: int
+    run: str
+
+    def save(self, figure: Figure, name: str, shown: str) -> None:
+        """Write `name`.png and `name`.svg; below the figure stand `shown` (what, k, n), seed, run.
+
+        Letters of an SVG are outlines: it looks the same wherever it is opened.
+        """
+        text = f"{shown}, seed {self.seed}, run {self.run}".replace("$", r"\$")
+        lines = fill(text, int(LETTERS_PER_INCH * figure.get_figwidth()))
+        figure.supxlabel(lines, x=0.01, ha="left", fontsize=CAPTION_SIZE, color=GREY)
+        salted = {"svg.hashsalt": name}  # else the ids of an SVG's parts are drawn at random
+        for suffix, options in FORMATS.items():
+            path = getattr(self, suffix) / f"{name}.{suffix}"
+            with written_aside(path) as aside, plt.rc_context(salted):
+                figure.savefig(aside, format=suffix, **options)
+        plt.close(figure)
+
+
+def counted(k: object, n: int, what: str) -> str:
+    """The middle of a caption: number of intentions, number of what is shown."""
+    return f"k = {k}, n = {n:,} {what}"
 
 
 def k_curve(curve: pd.DataFrame, selected: int, title: str) -> Figure:

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -58,19 +59,31 @@ class Page:
     health: Sequence[Mapping[str, str]]
     logs: Mapping[str, Mapping[str, Any]]
 
+    @cached_property
+    def blocks(self) -> dict[str, str]:
+        """name -> the log's block as JSON."""
+        return {name: as_json(block) for name, block in self.logs.items()}
+
+    @cached_property
+    def shared(self) -> dict[str, Any]:
+        """What is of no one log, with `run`: the run's name, a hash of all that the page shows."""
+        shared = {"seed": self.seed, "rates": self.rates, "results": self.results}
+        shared |= {"curves": CURVES, "learning": LEARNING}
+        return {**shared, "run": run_name(*self.blocks.values(), as_json(shared))}
+
+    @property
+    def run(self) -> str:
+        return str(self.shared["run"])
+
 
 def document(page: Page) -> str:
     """The page as one HTML text."""
-    blocks = {name: as_json(block) for name, block in page.logs.items()}
-    shared = {"seed": page.seed, "rates": page.rates, "results": page.results}
-    shared |= {"curves": CURVES, "learning": LEARNING}
-    shared["run"] = run_name(*blocks.values(), as_json(shared))
     own, plotly = (as_script(text) for text in ("\n".join(map(_asset, SCRIPTS)), _plotly()))
     return _template().render(
         page=page,
-        run=shared["run"],
-        blocks=blocks,
-        shared=as_json(shared),
+        run=page.run,
+        blocks=page.blocks,
+        shared=as_json(page.shared),
         style=_asset("page.css"),
         script=own,
         plotly=plotly,
