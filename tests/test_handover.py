@@ -8,12 +8,14 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from dvc.repo import Repo
+from hub import local_hub
 from huggingface_hub import ModelCard
 from learning_tiny import LORA, TEMPLATE, save_tiny_base
 
@@ -283,3 +285,23 @@ def test_what_cannot_be_handed_over_is_refused(project, capsys, harm, policy, ou
     assert said in printed
     assert printed.count("\n") == 1
     assert not Path("new").exists()
+
+
+def test_an_upload_brings_the_whole_folder_to_a_hub(project, tmp_path):
+    """The real `hf upload` with a hub on this machine, as docs/handover.md shows it."""
+    out = tmp_path / "adapter"
+    assert main(["card", POLICY, "--out", str(out), "--base", "me/base"]) == 0
+    with local_hub() as hub:
+        own = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_none", "HF_HOME": str(tmp_path / "hf")}
+        own |= {"HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HUB_OFFLINE": "0"}
+        command = [str(Path(sys.executable).with_name("hf")), "upload", "me/adapter", "adapter"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    assert f"{hub.url}/me/adapter" in done.stdout
+    there = {file.relative_to(out).as_posix(): file for file in out.rglob("*") if file.is_file()}
+    assert {"README.md", "adapter_model.safetensors", "tokenizer.json"} <= set(there)
+    assert hub.files == {"me/adapter": {name: file.read_bytes() for name, file in there.items()}}
+    (card,) = hub.cards
+    assert (card.data.base_model, card.data.library_name) == ("me/base", "peft")
