@@ -22,7 +22,7 @@ versions = sed -E '/^ *--hash/d; s/ *\\$$//' $(1) > $(VENV)/versions.txt
 # Given sums, pip would take the build whose sum stands in an index over the one it prefers: fetch first, then check.
 TORCH := $(INSTALL) $(CHECKED) --no-index --find-links $(VENV)/torch -r requirements-torch.txt
 
-.PHONY: repro test test-all test-vllm test-browser smoke chaos lint knobs docs review bench lock audit sbom dist workflows help
+.PHONY: repro test test-all test-vllm test-browser smoke chaos lint knobs notebooks docs review bench lock audit sbom dist workflows help
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -62,6 +62,9 @@ lint: $(VENV)/.ready    ## ruff and mypy
 
 knobs: $(VENV)/.ready   ## bring params.yaml's comments and what docs/ takes from code up to date
 	PYTHONPATH=src $(PY) -m aria_dvc.pipeline.knobs
+
+notebooks: $(VENV)/.ready ## run docs/notebooks/ and store what they print; NAMES=own_log.ipynb
+	$(PY) scripts/notebooks.py $(NAMES)
 
 docs: $(TOOLS)/.ready   ## the docs as a site in site/; a dead link fails
 	$(TOOLS)/bin/mkdocs build --strict

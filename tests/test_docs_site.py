@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from scripts.docs_site import ABOVE, slug
+from scripts.docs_site import ABOVE, NOTEBOOK, as_markdown, slug
 
 from aria_dvc.errors import AriaError
 from aria_dvc.params import load_params
@@ -27,13 +27,15 @@ PIPELINE = Pipeline.of(ROOT)
 CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
 BELOW = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*") if path.is_file()}
 ON_SITE = BELOW | set(ABOVE)
-PAGES = sorted(path for path in ON_SITE if path.endswith(".md"))
+PAGES = sorted(path for path in ON_SITE if path.endswith((".md", NOTEBOOK)))
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 def prose(page: str) -> str:
     """The text of a page without its blocks of code."""
-    return FENCED.sub("", (ROOT / page).read_text("utf-8"))
+    text = (ROOT / page).read_text("utf-8")
+    text = as_markdown(text) if page.endswith(NOTEBOOK) else text
+    return re.sub(r"\]\(data:[^)]*\)", "]()", FENCED.sub("", text))
 
 
 def section(text: str, head: str) -> str:

@@ -8,12 +8,15 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from dvc.repo import Repo
+from hub import local_hub
 from huggingface_hub import ModelCard
 from learning_tiny import LORA, TEMPLATE, save_tiny_base
 
@@ -78,26 +81,33 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
 
 
-def save_adapter(base: ModelSource, folder: Path) -> None:
-    """An adapter that changes what the base says."""
+def save_adapter(base: ModelSource, folder: Path, spread: float) -> None:
+    """An adapter that changes what the base says, the more the larger its spread."""
     torch.manual_seed(1)
     model = add_lora(load_model(base), LORA, "policy")
     for name, weight in model.named_parameters():
         if "lora_B" in name:
-            torch.nn.init.normal_(weight)
+            torch.nn.init.normal_(weight, std=spread)
     save_model(model, folder, base)
     (folder / "metrics.json").write_text("{}")
     (folder / "adapter_model.safetensors").chmod(0o600)
 
 
-def fill(folder: Path) -> None:
-    """A repository with one finished policy, whose params differ in one knob from version v1."""
+def fill(
+    folder: Path,
+    make_base: Callable[[Path], ModelSource] = save_tiny_base,
+    spread: float = 1.0,
+) -> None:
+    """A repository with one finished policy, whose params differ in one knob from version v1.
+
+    It is the current folder.
+    """
     git("init", "-q", "-b", "main")
     logging.getLogger("dvc").setLevel(logging.ERROR)
     with Repo.init(str(folder)):
         pass
     Path("data").mkdir()
-    save_adapter(save_tiny_base(Path("made/base")), Path("made/adapter"))
+    save_adapter(make_base(Path("made/base")), Path("made/adapter"), spread)
     config = Path("made/adapter/adapter_config.json")
     config.write_text(config.read_text().replace("made/base", "data/base_model"))
     Path("made/raw/adversarial").mkdir(parents=True)
@@ -283,3 +293,23 @@ def test_what_cannot_be_handed_over_is_refused(project, capsys, harm, policy, ou
     assert said in printed
     assert printed.count("\n") == 1
     assert not Path("new").exists()
+
+
+def test_an_upload_brings_the_whole_folder_to_a_hub(project, tmp_path):
+    """The real `hf upload` with a hub on this machine, as docs/handover.md shows it."""
+    out = tmp_path / "adapter"
+    assert main(["card", POLICY, "--out", str(out), "--base", "me/base"]) == 0
+    with local_hub() as hub:
+        own = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_none", "HF_HOME": str(tmp_path / "hf")}
+        own |= {"HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HUB_OFFLINE": "0"}
+        command = [str(Path(sys.executable).with_name("hf")), "upload", "me/adapter", "adapter"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    assert f"{hub.url}/me/adapter" in done.stdout
+    there = {file.relative_to(out).as_posix(): file for file in out.rglob("*") if file.is_file()}
+    assert {"README.md", "adapter_model.safetensors", "tokenizer.json"} <= set(there)
+    assert hub.files == {"me/adapter": {name: file.read_bytes() for name, file in there.items()}}
+    (card,) = hub.cards
+    assert (card.data.base_model, card.data.library_name) == ("me/base", "peft")
