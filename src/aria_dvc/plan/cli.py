@@ -243,7 +243,7 @@ COLUMNS = (
 def _print_plans(plans: Sequence[Estimator], args: argparse.Namespace, params: Params) -> None:
     from aria_dvc.plan.estimate import GIB
 
-    rows = [COLUMNS]
+    rows: list[Sequence[str]] = [COLUMNS]
     room = (args.memory - args.reserve) * GIB
     for plan in plans:
         memory, work = plan.memory(), work_of(params, plan, args.episodes)
