@@ -16,6 +16,7 @@ from aria_dvc.credit.fit_cli import add_fit_parser
 from aria_dvc.exports.cli import add_export_parser
 from aria_dvc.failures import one_line
 from aria_dvc.handover.cli import add_card_parser, add_merge_parser
+from aria_dvc.plan.cli import add_plan_parser
 from aria_dvc.progress import warnings_to_stderr
 from aria_dvc.records.cli import add_read_parser
 from aria_dvc.review.cli import add_review_parser
@@ -100,6 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_export_parser(commands)
     add_read_parser(commands)
     add_truth_parser(commands)
+    add_plan_parser(commands)
     add_review_parser(commands)
     add_card_parser(commands)
     add_merge_parser(commands)
