@@ -140,9 +140,8 @@ def test_answers_keep_their_fixed_labels(tmp_path):
     rows.loc[answers, "text"] = np.resize(["Yes.", "No.", "Hm."], answers.sum())
     write(table, rows)
     found = label(table, "--k", 3)
-    assert (
-        found[answers]["intention"].tolist() == np.resize([100, 101, 102], answers.sum()).tolist()
-    )
+    wanted = np.resize([100, 101, 102], answers.sum()).tolist()
+    assert found[answers]["intention"].tolist() == wanted
     assert found[~answers]["intention"].max() == 2
     by_fitted = label(table, "--fitted", fit(tmp_path, table))
     assert by_fitted[answers]["intention"].tolist() == wanted
