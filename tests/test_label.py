@@ -17,6 +17,7 @@ from aria_dvc.credit import blocks
 from aria_dvc.credit.blocks import Survey, draw, survey
 from aria_dvc.credit.labeller import Labeller, by_sample
 from aria_dvc.credit.on_ray import labelled_on_ray
+from aria_dvc.errors import AriaError
 
 COLUMNS = ["episode_id", "position", "role", "intention"]
 
@@ -253,14 +254,12 @@ def test_two_ray_workers_label_as_one_process_does(tmp_path, ray):
     assert several.equals(alone)
 
 
-def test_what_a_ray_worker_meets_is_one_line(tmp_path, capsys, ray, monkeypatch):
-    table = turns(tmp_path)
-    found = survey(table)
+def test_what_a_ray_worker_meets_is_one_line(tmp_path, ray):
+    found = survey(turns(tmp_path))
     labeller = by_letters(found, by_sample(found, 3, 15))
-    table.unlink()
-    monkeypatch.setattr("aria_dvc.credit.labeller.by_sample", lambda *_: labeller)
-    monkeypatch.setattr("aria_dvc.credit.blocks.survey", lambda _: found)
-    assert f"{table}: no such file" in refused(capsys, table, "--k", 3, "--workers", 2)
+    found.path.unlink()
+    with pytest.raises(AriaError, match=r"turns\.parquet: no such file"):
+        list(labelled_on_ray(labeller, found.blocks, 2, None))
 
 
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path, capsys, ray):

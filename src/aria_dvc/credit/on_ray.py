@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
 
 CLUSTER = "auto"  # the cluster that this machine belongs to
+PATIENCE_S = 10.0
 
 
 def labelled_on_ray(
@@ -52,17 +54,32 @@ def _started(workers: int | None, address: str | None) -> Any:
         raise AriaError(
             "--workers and --ray need Ray: pip install 'aria-dvc[ray]', or leave them out"
         ) from None
+    if address not in (None, CLUSTER):
+        _check_answered(str(address))
     own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False}
     where = own if address is None else {"address": address}
     try:
         ray.init(logging_level=logging.ERROR, log_to_driver=False, **where)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        said = " ".join(str(error).split())[:160]
-        raise AriaError(
-            f"--ray: no cluster at {address} ({said}): start one by `ray start --head`, or leave "
-            "--ray out"
-        ) from None
+        raise _no_cluster(address, error) from None
     return ray
+
+
+def _check_answered(address: str) -> None:
+    """Raises AriaError where nobody listens: Ray itself would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
+    except (OSError, ValueError) as error:
+        raise _no_cluster(address, error) from None
+
+
+def _no_cluster(address: str | None, error: Exception) -> AriaError:
+    said = " ".join(str(error).split())[:160]
+    return AriaError(
+        f"--ray: no cluster at {address} ({said}): start one by `ray start --head` and give its "
+        "host:port, or leave --ray out"
+    )
 
 
 def _run(
