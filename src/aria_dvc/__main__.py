@@ -13,6 +13,7 @@ from aria_dvc.audit.cli import add_audit_parser
 from aria_dvc.cache.cli import add_cache_parser
 from aria_dvc.credit.cli import add_credit_parser
 from aria_dvc.credit.fit_cli import add_fit_parser
+from aria_dvc.credit.label_cli import add_label_parser
 from aria_dvc.exports.cli import add_export_parser
 from aria_dvc.failures import one_line
 from aria_dvc.handover.cli import add_card_parser, add_merge_parser
@@ -100,6 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_fit_parser(commands)
     add_export_parser(commands)
     add_read_parser(commands)
+    add_label_parser(commands)
     add_truth_parser(commands)
     add_plan_parser(commands)
     add_review_parser(commands)

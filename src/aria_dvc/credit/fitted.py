@@ -9,7 +9,7 @@ log's texts: share it as you would share the log.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -156,18 +156,31 @@ class FittedCredit:
 
     def _embedded(self, texts: list[str]) -> np.ndarray:
         """(n, d) float32 unit vectors; the last texts' are remembered, nothing is written."""
-        from aria_dvc.intentions.embedding import unit
-        from aria_dvc.models.sentences import load_encoder
-
-        new = sorted({t for t in texts if t not in self._vectors}, key=lambda t: (len(t), t))
-        encode = load_encoder(self.about["embed"])
-        for start in range(0, len(new), EMBED_BATCH):
-            batch = new[start : start + EMBED_BATCH]
-            self._vectors.update(zip(batch, unit(encode(batch)), strict=True))
+        new = {text for text in texts if text not in self._vectors}
+        self._vectors.update(vectors_of(new, self.about["embed"]))
         found = np.stack([self._vectors[text] for text in texts])
         while len(self._vectors) > REMEMBERED:
             self._vectors.popitem(last=False)
         return found
+
+
+def vectors_of(texts: Collection[str], source: str) -> dict[str, np.ndarray]:
+    """text -> (d,) float32 unit vector, by an encoder in process; nothing is cached.
+
+    Raises AriaError for an unknown source, or vectors that are not finite.
+    """
+    from aria_dvc.intentions.embedding import unit
+    from aria_dvc.models.sentences import load_encoder
+
+    ordered = sorted(set(texts), key=lambda text: (len(text), text))
+    found: dict[str, np.ndarray] = {}
+    for start in range(0, len(ordered), EMBED_BATCH):
+        batch = ordered[start : start + EMBED_BATCH]
+        vectors = unit(load_encoder(source)(batch))
+        if not np.isfinite(vectors).all():
+            raise AriaError(f"{source} returned vectors that are not finite numbers: name another")
+        found.update(zip(batch, vectors, strict=True))
+    return found
 
 
 def load_fit(folder: str | Path) -> FittedCredit:
