@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import rankdata
 
 from aria_dvc.arena.sessions import collect_session
 from aria_dvc.arena.side_by_side import play_side_by_side
@@ -53,15 +52,7 @@ from aria_dvc.progress import log_to_stderr
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.records.tables import episodes_table, turns_table
 from aria_dvc.settings import TruthParams
-from aria_dvc.truth.scores import (
-    KEY,
-    Sample,
-    Scores,
-    bootstrap,
-    correlation,
-    credit_scores,
-    reliability,
-)
+from aria_dvc.truth.scores import CLEAR, KEY, Sample, Scores, all_scores, bootstrap
 from aria_dvc.truth.table import Question, truth_table
 
 logger = logging.getLogger(__name__)
@@ -75,7 +66,6 @@ TARGETS = {"bargaining": 0.6, "negotiation": 0.6, "twenty_questions": 0.5, "gues
 ABOVE, TIMES = 0.2, 1.5
 UNLIMITED = 1_000_000  # tokens, so that no history is cut
 ALL = "all"
-RANKED = ("credit", "plain", "aria", "advantage", "first", "second")
 DIRECTIONS = ("cosine", "cosine_share", "cosine_over_plain", "cosine_times", "reachable")
 COLUMNS = (
     "credit, advantage",
@@ -228,12 +218,13 @@ def report(found: Measured, args: argparse.Namespace) -> Iterator[str]:
         if role == ALL and len(asked) == 1:
             continue
         scores = scores_of(found, rows, args)
-        first = next(iter(scores.values()))
-        reachable = (first[name] for name in ("reliability", "rank_reliability", "reachable"))
+        turns, reachable = found.truth[rows], scores[PLAIN]
+        clear = (turns["advantage"].abs() > CLEAR * turns["se_advantage"]).sum()
         yield (
-            f"{found.game}, {role}: {first['turns']} turns, {first['groups']} groups out of "
-            f"{args.episodes} games, {first['clear_turns']} with |A| above two standard errors; "
-            "reliability {}, of ranks {}; reachable cosine {}".format(*map(shown, reachable))
+            f"{found.game}, {role}: {len(turns)} turns, {clear} with |A| above two standard errors,"
+            f" {turns['group_id'].nunique()} groups, out of {args.episodes} games; reliability "
+            f"{shown(reachable['reliability'])}, of ranks {shown(reachable['rank_reliability'])}; "
+            f"reachable cosine {shown(reachable['reachable'])}"
         )
         yield from ("", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS))
         for credit in sorted(scores, key=lambda of: -order(scores[of]["spearman_share"])):
@@ -246,56 +237,61 @@ def report(found: Measured, args: argparse.Namespace) -> Iterator[str]:
 def scores_of(
     found: Measured, rows: np.ndarray, args: argparse.Namespace
 ) -> dict[Credit, dict[str, Any]]:
-    """Every score of every credit on the turns `rows`."""
-    truth = found.truth[rows].assign(role=ALL)
-    roles = found.truth["role"].to_numpy(str)[rows]
-    weights = {credit: values[rows] for credit, values in found.credits.items()}
-    centred = {credit: less_role_means(values, roles) for credit, values in weights.items()}
+    """Every score of every credit on the turns `rows`, with its interval."""
+    truth, credits = found.truth[rows], list(found.credits)
+    columns = {"se": "se_advantage", **{name: name for name in ("advantage", "first", "second")}}
+    sample: Sample = {name: truth[of].to_numpy(float) for name, of in columns.items()}
+    weight = pd.DataFrame({at: found.credits[of][rows] for at, of in enumerate(credits)})
+    mean = weight.groupby(truth["role"].to_numpy(str)).transform("mean")
+    sample |= {"credit": (weight - mean).to_numpy(), "weight": weight.to_numpy()}
+    sample["at"] = np.flatnonzero(rows)
     groups = np.unique(truth["group_id"].to_numpy(str), return_inverse=True)[1]
-    shared = {name: truth[name].to_numpy(float) for name in ("advantage", "first", "second")}
-    shared |= {"plain": centred[PLAIN], "aria": centred[ARIA], "plain_weight": weights[PLAIN]}
-    scored = partial(beside, products=found.products)
-    scores = {}
-    for credit, values in centred.items():
-        own = credit_scores(truth, truth[KEY].assign(reward=values), replicates=args.replicates)
-        sample = {**shared, "at": np.flatnonzero(rows), "credit": values, "weight": weights[credit]}
-        bounds = bootstrap(sample, groups, scored, args.replicates)
-        more = {name: {"value": value, **bounds[name]} for name, value in scored(sample).items()}
-        scores[credit] = {**own[ALL], **more}
+    scored = partial(scores_of_all, credits=credits, products=found.products)
+    bounds = bootstrap(sample, groups, scored, args.replicates, args.seed)
+    scores: dict[Credit, dict[str, Any]] = {credit: {} for credit in credits}
+    for (credit, name), value in scored(sample).items():
+        scores[credit][name] = {"value": value, **bounds[credit, name]}
     return scores
 
 
-def less_role_means(values: np.ndarray, roles: np.ndarray) -> np.ndarray:
-    """(n,) values less the mean of their role."""
-    return values - pd.Series(values).groupby(roles).transform("mean").to_numpy()
+def scores_of_all(sample: Sample, credits: list[Credit], products: np.ndarray | None) -> Scores:
+    """Of each credit and score the value: those of `all_scores`, how far the share of Spearman's is
+    above that of plain returns and of `aria`, and where the gradient points.
+
+    sample: as `all_scores` takes it, but (n, C) credits, and as `weight` the same as they train.
+    """
+    found = {
+        credit: all_scores({**sample, "credit": sample["credit"][:, at]})
+        for at, credit in enumerate(credits)
+    }
+    plain, aria = (found[credit]["spearman_share"] for credit in (PLAIN, ARIA))
+    pointing = directions(sample, credits.index(PLAIN), products)
+    for at, scores in enumerate(found.values()):
+        share = scores["spearman_share"]
+        scores |= {"over_plain": share - plain, "over_aria": share - aria}
+        scores |= {name: float(values[at]) for name, values in pointing.items()}
+    return {(credit, name): of for credit in found for name, of in found[credit].items()}
 
 
-def beside(sample: Sample, products: np.ndarray | None) -> Scores:
-    """What a credit is worth beside plain returns and `aria`, and where its gradient points.
+def directions(sample: Sample, plain: int, products: np.ndarray | None) -> dict[str, np.ndarray]:
+    """(C,) each: the cosine of the gradient with that under the measured advantages, as a share of
+    what is reachable, over that of the credit `plain`, as a multiple of it; and what is reachable.
 
     The halves' noise is independent, so the scalar product of their gradients is, but for chance,
     the squared length of the true gradient: over the measured one's the squared reachable cosine.
     """
-    ranks = {name: rankdata(sample[name]) for name in RANKED}
-    ceiling = np.sqrt(reliability(ranks["first"], ranks["second"]))
-    share = {name: correlation(of, ranks["advantage"]) / ceiling for name, of in ranks.items()}
-    found = {f"over_{name}": share["credit"] - share[name] for name in ("plain", "aria")}
+    weight, advantage = sample["weight"], sample["advantage"]
     if products is None:
-        return {**found, **dict.fromkeys(DIRECTIONS, np.nan)}
+        return dict.fromkeys(DIRECTIONS, np.full(weight.shape[1], np.nan))
     among = products[np.ix_(sample["at"], sample["at"])]
-
-    def product(one: str, other: str) -> float:
-        return float(sample[one] @ among @ sample[other])
-
     with np.errstate(invalid="ignore", divide="ignore"):
-        length = np.sqrt(product("advantage", "advantage"))
-        reachable = np.sqrt(product("first", "second")) / length
-        cosine, plain = (
-            product("advantage", name) / length / np.sqrt(product(name, name))
-            for name in ("weight", "plain_weight")
-        )
-        values = (cosine, cosine / reachable, cosine - plain, cosine / plain, reachable)
-    return {**found, **dict(zip(DIRECTIONS, map(float, values), strict=True))}
+        length = np.sqrt(advantage @ among @ advantage)
+        own = np.sqrt((weight * (among @ weight)).sum(axis=0))
+        cosine = advantage @ among @ weight / length / own
+        reachable = np.sqrt(sample["first"] @ among @ sample["second"]) / length
+        beside = cosine - cosine[plain], cosine / cosine[plain]
+        values = (cosine, cosine / reachable, *beside, np.full_like(cosine, reachable))
+    return dict(zip(DIRECTIONS, values, strict=True))
 
 
 def targets(found: Measured, scores: dict[Credit, dict[str, Any]]) -> str:

@@ -53,42 +53,40 @@ def test_products_are_those_of_the_gradient_that_training_takes(tiny):
     assert credit @ products @ credit == pytest.approx(length, rel=1e-4)
 
 
-def sample_of(credit, advantage, half):
-    """Halves that lie on either side of the advantage."""
-    found = {"credit": credit, "weight": credit, "advantage": advantage, "plain": -credit}
-    found |= {"aria": credit, "plain_weight": np.ones(len(credit))}
-    return {**found, "first": advantage + half, "second": advantage - half, "at": np.arange(4)}
-
-
 def test_the_measured_advantage_itself_points_as_far_as_noise_allows():
+    """Halves on either side of it, beside a credit that is the same for all."""
     advantage, half = np.array([1.0, -1.0, 2.0, 0.5]), np.array([0.5, 0.5, 0.0, -0.5])
-    found = truth.beside(sample_of(advantage, advantage, half), np.eye(4))
-    reachable = np.sqrt((6.25 - 0.75) / 6.25)
-    plain = 2.5 / np.sqrt(6.25 * 4)
-    assert found["cosine"] == pytest.approx(1)
+    weight = np.column_stack([np.ones(4), advantage])
+    sample = {"advantage": advantage, "first": advantage + half, "second": advantage - half}
+    found = truth.directions({**sample, "weight": weight, "at": np.arange(4)}, 0, np.eye(4))
+    reachable, plain = np.sqrt((6.25 - 0.75) / 6.25), 2.5 / np.sqrt(6.25 * 4)
+    assert found["cosine"] == pytest.approx([plain, 1])
     assert found["reachable"] == pytest.approx(reachable)
-    assert found["cosine_share"] == pytest.approx(1 / reachable)
-    assert found["cosine_over_plain"] == pytest.approx(1 - plain)
-    assert found["cosine_times"] == pytest.approx(1 / plain)
-    assert found["over_plain"] > 0 == found["over_aria"]
+    assert found["cosine_share"] == pytest.approx([plain / reachable, 1 / reachable])
+    assert found["cosine_over_plain"] == pytest.approx([0, 1 - plain])
+    assert found["cosine_times"] == pytest.approx([1, 1 / plain])
 
 
-def test_quick_prints_a_table_a_game_and_role(tiny, tmp_path, capsys, monkeypatch):
+ADVERSARIAL = ["bargaining, alice", "bargaining, bob", "bargaining, all"]
+GUESSING = ["twenty_questions, agent"]
+
+
+@pytest.mark.parametrize(
+    ("game", "tables", "further"),
+    [
+        ("bargaining", ADVERSARIAL, ("gigpo", "value")),
+        pytest.param("twenty_questions", GUESSING, ("belief", "value"), marks=pytest.mark.slow),
+    ],
+)
+def test_quick_prints_a_table_a_role(tiny, tmp_path, capsys, monkeypatch, game, tables, further):
     """With those credits alone that are fitted at once."""
     monkeypatch.setattr(truth, "method_names", lambda: ["constant", "aria", "gigpo", "belief"])
     out = tmp_path / "table.md"
-    games = ["bargaining", "twenty_questions"]
-    truth.main(["--quick", "--model", str(tiny), "--games", *games, "--out", str(out)])
+    truth.main(["--quick", "--model", str(tiny), "--games", game, "--out", str(out)])
     text = out.read_text("utf-8")
     assert text.strip() == capsys.readouterr().out.strip()
-    heads = [line.split(":")[0] for line in text.splitlines() if " turns, " in line]
-
-    assert heads == [
-        "bargaining, alice",
-        "bargaining, bob",
-        "bargaining, all",
-        "twenty_questions, agent",
-    ]
-    credits = {tuple(line[2:].split(" | ")[0].split(", ")) for line in text.splitlines()}
-    assert {("aria", "group"), ("discounted", "return"), ("belief", "value")} <= credits
-    assert text.count("Targets, ") == 2
+    assert [line.split(":")[0] for line in text.splitlines() if " turns, " in line] == tables
+    credits = [tuple(line[2:].split(" | ")[0].split(", ")) for line in text.splitlines()]
+    for credit in (("aria", "group"), ("discounted", "return"), further):
+        assert credits.count(credit) == len(tables)
+    assert text.count("Targets, ") == 1
