@@ -82,10 +82,10 @@ class Pictures:
         text = f"{shown}, seed {self.seed}, run {self.run}".replace("$", r"\$")
         lines = fill(text, int(LETTERS_PER_INCH * figure.get_figwidth()))
         figure.supxlabel(lines, x=0.01, ha="left", fontsize=CAPTION_SIZE, color=GREY)
-        salted = {"svg.hashsalt": name}  # else the ids of an SVG's parts are drawn at random
         for suffix, options in FORMATS.items():
             path = getattr(self, suffix) / f"{name}.{suffix}"
-            with written_aside(path) as aside, plt.rc_context(salted):
+            # without a salt the ids of an SVG's parts are drawn at random
+            with written_aside(path) as aside, plt.rc_context({"svg.hashsalt": name}):
                 figure.savefig(aside, format=suffix, **options)
         plt.close(figure)
 
