@@ -33,7 +33,7 @@ NONSENSE = ("dance", "take everything", "go to moon 1", "put mug 1", "examine", 
 # that it does not, an answer that tells less, an end that it does not see.
 STAYS, AGAIN, HELP = "go to where one is", "use a lamp that is on", "help"
 LIES = "examine what one does not carry"
-LOOKS = "look at a place"
+LOOKS = "look"
 OTHER_PLACE = "two objects in two places of the kind"
 
 
@@ -148,8 +148,6 @@ def meant(text: str, command: str) -> tuple[str, ...]:
     words = set(re.findall(r"\b(closed|on|off|hot|cold|cool|clean)\b(?!/| the| it)", text))
     states = sorted(_STATES.get(word, word) for word in words)
     verb = command.split(" ", 1)[0]
-    if verb == "look":  # ours tells the contents of a place and what one carries besides
-        return tuple(sorted(_NAMES.findall(text.split("Around you")[-1])))
     named = _NAMES.findall(text)
     if verb in ("go", "open", "examine", "inventory"):
         keep = [state for state in states if state in ("closed", "hot", "cool", "clean")]
@@ -169,6 +167,13 @@ def explained(mine: set[str], theirs: set[str], world: World) -> Counter[str]:
     return found
 
 
+def seen_there(stood: str | None) -> str:
+    """ALFWorld's whole answer to `look`: ours has the room and what lies here besides."""
+    if stood is None:
+        return "You are in the middle of a room. Looking quickly around you, you see nothing."
+    return f"You are facing the {stood}. Next to it, you see nothing."
+
+
 def same_place(match: HouseholdMatch) -> bool:
     """Whether ALFWorld's goal of two objects holds here: in one place, not two of the kind."""
     task, world = match.task, match.world
@@ -179,6 +184,8 @@ def same_place(match: HouseholdMatch) -> bool:
 def play(engine: Any, match: HouseholdMatch, rng: random.Random) -> Counter[str]:
     """What both engines agree and differ in, until either ends the game."""
     found, real = Counter({"problems": 1}), Real(engine, match)
+    shown = set(_NAMES.findall(real.state.feedback))
+    found["first observations" if shown == set(match.world.contents) else "unexplained: first"] += 1
     while match.outcome is None:
         mine, theirs = set(match.world.admissible()), real.admissible
         found["admissible sets"] += 1
@@ -197,7 +204,7 @@ def play(engine: Any, match: HouseholdMatch, rng: random.Random) -> Counter[str]
         match.play(said)
         told = match.lines[-1][1]
         answer, done = real.say(said)
-        if said == "look" and stood is not None:
+        if said == "look" and answer == seen_there(stood):
             found[LOOKS] += 1
         elif said in mine - theirs:
             found["answers to what only we admit"] += 1

@@ -37,11 +37,6 @@ class Load:
     def _turns(self) -> int:
         return max(1, round(self.own * self.length / OWN_TURN))
 
-    @property
-    def turns(self) -> int:
-        """Actions in all dialogues."""
-        return self.dialogues * self._turns
-
     def reads(self) -> Reads:
         """How the trainer's own collator cuts the dialogues for attention over a tree."""
         return Reads.of(prefix_tree(self.examples(self.dialogues)))

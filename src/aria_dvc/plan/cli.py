@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -293,11 +294,12 @@ def _notes(args: argparse.Namespace) -> list[str]:
     ]
 
 
+@dataclass(frozen=True)
 class Work:
     """trained: dialogues in all steps; read: those that are read before steps."""
 
-    def __init__(self, trained: float, read: float) -> None:
-        self.trained, self.read = trained, read
+    trained: float
+    read: float
 
 
 def work_of(params: Params, plan: Estimator, episodes: int | None) -> Work:
@@ -315,13 +317,13 @@ def work_of(params: Params, plan: Estimator, episodes: int | None) -> Work:
     once = sum(min(log.episodes, most) * roles[name] for name, log in logs)
     if method.scores:
         return Work(once * (1 - params.reward_model.held_out) * block.epochs, 0.0)
-    work = Work(once * block.epochs, once)
+    trained, read = once * block.epochs, once
     for category in params.categories if params.online.variants else ():
         course = params.online.course_of(category)
         seen = max((roles[name] for name in params.logs_of(category)), default=1)
-        work.trained += course.iterations * course.updates * course.batch_size
-        work.read += course.iterations * course.games * seen
-    return work
+        trained += course.iterations * course.updates * course.batch_size
+        read += course.iterations * course.games * seen
+    return Work(trained, read)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
