@@ -33,7 +33,8 @@ def labelled_on_ray(
         address: of a running cluster, or CLUSTER; None starts one on this machine.
 
     Raises:
-        AriaError: Ray is not installed, no such cluster, or what `labeller` raises.
+        AriaError: Ray is not installed or does not start, no such cluster, or what `labeller`
+            raises.
     """
     ray = _started(workers, address)
     try:
@@ -60,7 +61,7 @@ def _started(workers: int | None, address: str | None) -> Any:
     where = own if address is None else {"address": address}
     try:
         ray.init(logging_level=logging.ERROR, log_to_driver=False, **where)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray raises Exception itself, on a machine that is too slow for it
         raise _no_cluster(address, error) from None
     return ray
 
@@ -76,6 +77,8 @@ def _check_answered(address: str) -> None:
 
 def _no_cluster(address: str | None, error: Exception) -> AriaError:
     said = " ".join(str(error).split())[:160]
+    if address is None:
+        return AriaError(f"--workers: Ray does not start here ({said}): run again, or leave it out")
     return AriaError(
         f"--ray: no cluster at {address} ({said}): start one by `ray start --head` and give its "
         "host:port, or leave --ray out"
