@@ -9,7 +9,6 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -81,33 +80,26 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
 
 
-def save_adapter(base: ModelSource, folder: Path, spread: float) -> None:
-    """An adapter that changes what the base says, the more the larger its spread."""
+def save_adapter(base: ModelSource, folder: Path) -> None:
+    """An adapter that changes what the base says."""
     torch.manual_seed(1)
     model = add_lora(load_model(base), LORA, "policy")
     for name, weight in model.named_parameters():
         if "lora_B" in name:
-            torch.nn.init.normal_(weight, std=spread)
+            torch.nn.init.normal_(weight)
     save_model(model, folder, base)
     (folder / "metrics.json").write_text("{}")
     (folder / "adapter_model.safetensors").chmod(0o600)
 
 
-def fill(
-    folder: Path,
-    make_base: Callable[[Path], ModelSource] = save_tiny_base,
-    spread: float = 1.0,
-) -> None:
-    """A repository with one finished policy, whose params differ in one knob from version v1.
-
-    It is the current folder.
-    """
+def fill(folder: Path) -> None:
+    """A repository with one finished policy, whose params differ in one knob from version v1."""
     git("init", "-q", "-b", "main")
     logging.getLogger("dvc").setLevel(logging.ERROR)
     with Repo.init(str(folder)):
         pass
     Path("data").mkdir()
-    save_adapter(make_base(Path("made/base")), Path("made/adapter"), spread)
+    save_adapter(save_tiny_base(Path("made/base")), Path("made/adapter"))
     config = Path("made/adapter/adapter_config.json")
     config.write_text(config.read_text().replace("made/base", "data/base_model"))
     Path("made/raw/adversarial").mkdir(parents=True)
