@@ -267,8 +267,19 @@ def test_a_lock_may_be_taken_again_by_the_same_object(tmp_path):
 # Sizes and ages
 
 
+def key(name):
+    """A run's key that tests can read."""
+    return name.encode().hex().ljust(24, "0")
+
+
+def named(path):
+    """Whose key it is; a folder that is being removed has another name."""
+    aside = path.name.startswith(".")
+    return path.name if aside else bytes.fromhex(path.name).rstrip(b"\0").decode()
+
+
 def training(cache, name, kib, days, kind="policy"):
-    folder = cache / kind / name
+    folder = cache / kind / key(name)
     folder.mkdir(parents=True)
     (folder / "weights").write_bytes(b"x" * 1024 * kib)
     (folder / "used").touch()
@@ -279,7 +290,7 @@ def training(cache, name, kib, days, kind="policy"):
 
 
 def left(cache):
-    return sorted(path.name for path in cache.glob("*/*"))
+    return sorted(named(path) for path in cache.glob("*/*"))
 
 
 def test_what_was_used_longest_ago_goes_first(cache):
@@ -287,7 +298,7 @@ def test_what_was_used_longest_ago_goes_first(cache):
         training(cache, name, 100, days)
     pruned = prune(cache, most=250 * 1024)
     assert left(cache) == ["middle", "new"]
-    assert [entry.path.name for entry in pruned.removed] == ["older", "old"]
+    assert [named(entry.path) for entry in pruned.removed] == ["older", "old"]
     assert pruned.left == sum(p.stat().st_size for p in cache.rglob("*") if p.is_file())
     assert prune(cache, oldest_s=2 * DAY_S).freed == 100 * 1024
     assert left(cache) == ["new"]
@@ -314,11 +325,14 @@ def test_nothing_that_is_not_the_caches_goes(cache):
     (cache / "notes.txt").write_text("mine")
     (cache / "collect").mkdir()
     (cache / "collect" / "mine.txt").write_text("mine")
+    (cache / "policy" / "adversarial").mkdir(parents=True)
+    (cache / "policy" / "adversarial" / "weights").write_text("mine")
     (cache / "embeddings.sqlite").write_text("of an earlier version")
     training(cache, "key", 1, 1, "online")
     prune(cache, most=0, oldest_s=0)
     assert sorted(path.relative_to(cache).as_posix() for path in cache.rglob("*")) == [
-        *("collect", "collect/mine.txt", "notes.txt", "online", "vllm", "vllm/venv"),
+        *("collect", "collect/mine.txt", "notes.txt", "online"),
+        *("policy", "policy/adversarial", "policy/adversarial/weights", "vllm", "vllm/venv"),
     ]
 
 
@@ -355,7 +369,7 @@ def test_of_a_launch_only_the_first_process_prunes(cache, monkeypatch):
 
 def test_what_goes_while_it_is_counted_is_passed_over(cache, monkeypatch):
     training(cache, "run", 100, 9)
-    below = cache / "policy" / "run" / "checkpoint-1" / "more"
+    below = cache / "policy" / key("run") / "checkpoint-1" / "more"
     below.mkdir(parents=True)
     look = Path.lstat
 
@@ -364,7 +378,7 @@ def test_what_goes_while_it_is_counted_is_passed_over(cache, monkeypatch):
         return look(path)
 
     monkeypatch.setattr(Path, "lstat", gone)
-    assert [entry.path.name for entry in entries(cache)] == ["run"]
+    assert [named(entry.path) for entry in entries(cache)] == ["run"]
 
 
 KILLED_WRITER = """
@@ -378,7 +392,7 @@ with written_aside(Path(sys.argv[1])) as aside:
 
 
 def test_what_killed_writers_left_in_a_run_that_is_finished_goes_with_the_next_prune(cache):
-    target = cache / "policy" / "key" / "iteration-1" / "state.json"
+    target = cache / "policy" / key("key") / "iteration-1" / "state.json"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", KILLED_WRITER, str(target)]
     subprocess.run(command, env=environment, check=False)
@@ -412,7 +426,7 @@ prune(Path(sys.argv[1]), most=0)
 def test_list_counts_by_kind(cache, capsys):
     training(cache, "a", 2048, 3)
     training(cache, "b", 1024, 5, "base_model")
-    CheckedLines(cache / "collect" / "key" / "episodes.jsonl").path.parent.mkdir(parents=True)
+    CheckedLines(cache / "collect" / key("key") / "episodes.jsonl").path.parent.mkdir(parents=True)
     stored()
     assert main(["cache", "list"]) == 0
     out = capsys.readouterr().out
@@ -422,7 +436,7 @@ def test_list_counts_by_kind(cache, capsys):
 
 
 def test_verify_names_file_and_line(cache, capsys):
-    journal = cache / "collect" / "key"
+    journal = cache / "collect" / key("key")
     journal.mkdir(parents=True)
     lines = CheckedLines(journal / "episodes.jsonl")
     for number in range(3):

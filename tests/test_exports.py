@@ -282,16 +282,33 @@ def test_a_damaged_credit_table_is_refused(tmp_path, capsys):
     assert "stands there twice" in refused(capsys, log, *given)
     table.assign(advantage=table["advantage"].where(table.index > 0)).to_parquet(path)
     assert "null or no finite number" in refused(capsys, log, *given)
+    table.assign(advantage="high").to_parquet(path)
+    assert "a credit is text" in refused(capsys, log, *given)
     path.unlink()
     assert "there is no file" in refused(capsys, log, *given)
 
 
 def test_nobody_loses_a_file(tmp_path, capsys):
     log = log_file(tmp_path)
-    for out, problem in ((log, "is a file"), (tmp_path, "holds the log")):
+    for out, problem in ((log, "is a file"), (tmp_path, f"holds {log}, which is read")):
         options = ["--to", "swift", "--method", "prefix", "--out", str(out)]
         assert main(["export", str(log), *options]) == 1
         assert problem in capsys.readouterr().err
+    inside = tmp_path / "out" / "bob.jsonl"
+    skip = ["--on-error", "skip", "--rejected", str(inside)]
+    options = ["--to", "swift", "--method", "prefix", "--out", str(inside.parent), *skip]
+    assert main(["export", str(log), *options]) == 1
+    assert f"holds {inside}, which gets what is skipped" in capsys.readouterr().err
+    inside.parent.mkdir()
+    credit_of(log).to_parquet(inside)
+    options = ["--to", "swift", "--credit", str(inside), "--out", str(inside.parent)]
+    assert main(["export", str(log), *options]) == 1
+    assert f"holds {inside}, which is read" in capsys.readouterr().err
+    table = tmp_path / "thesis.parquet"
+    pd.DataFrame({"mine": [1]}).to_parquet(table)
+    options = ["--to", "parquet", "--method", "prefix", "--out", str(table)]
+    assert main(["export", str(log), *options]) == 1
+    assert "exists and is not what this command writes" in capsys.readouterr().err
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("x")

@@ -20,6 +20,7 @@ from huggingface_hub import ModelCard
 from learning_tiny import LORA, TEMPLATE, save_tiny_base
 
 from aria_dvc.__main__ import main
+from aria_dvc.handover.card import TAGS
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import add_lora, load_adapter
 from aria_dvc.models.saving import save_model
@@ -256,6 +257,11 @@ def touch_weights() -> None:
     file.write_text('{"better": true}')
 
 
+def card_the_base() -> None:
+    """As `aria merge` would have: what it wrote may be written anew, unless it is read."""
+    Path("data/base_model/README.md").write_text(TAGS[0])
+
+
 def remove_weights() -> None:
     shutil.rmtree(POLICY)
 
@@ -265,7 +271,8 @@ def remove_weights() -> None:
     [
         (None, "data/base_model", "new", f"no policy in dvc.lock: name one of {OFFLINE}, {POLICY}"),
         (None, "..", "new", "lies outside: run in"),
-        (None, POLICY, POLICY, "is the folder that is read"),
+        (None, POLICY, POLICY, "is a folder that is read"),
+        (card_the_base, POLICY, "data/base_model", "is a folder that is read"),
         (None, POLICY, "made", "is not what this command writes"),
         (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),
         (remove_weights, POLICY, "new", "holds no weights: run `dvc pull`"),

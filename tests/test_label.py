@@ -223,6 +223,23 @@ def test_an_output_that_is_the_log_is_refused(tmp_path, capsys):
     assert "is the same file as the log" in capsys.readouterr().err
 
 
+def test_nobody_loses_a_fit_or_a_table_of_another_kind(tmp_path, capsys):
+    table = turns(tmp_path)
+    folder = fit(tmp_path, table)
+    options = ["label", str(table), "--fitted", str(folder), "--out"]
+    kept = folder / "turns.parquet"
+    before = kept.read_bytes()
+    assert main([*options, str(kept)]) == 1
+    assert f"{kept} lies in {folder}, which is read" in capsys.readouterr().err
+    assert kept.read_bytes() == before
+    mine = tmp_path / "mine.parquet"
+    pd.DataFrame({"my_thesis": [1]}).to_parquet(mine)
+    assert main([*options, str(mine)]) == 1
+    assert "exists and is not what this command writes" in capsys.readouterr().err
+    assert main([*options, str(tmp_path / "labels.parquet")]) == 0
+    assert main([*options, str(tmp_path / "labels.parquet")]) == 0
+
+
 def by_letters(found: Survey, labeller: Labeller) -> ByLetters:
     return ByLetters(found.path, labeller.embed, labeller.known, labeller.acting)
 
@@ -230,7 +247,7 @@ def by_letters(found: Survey, labeller: Labeller) -> ByLetters:
 def test_without_ray_the_remedy_is_told(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     said = refused(capsys, turns(tmp_path), "--k", 3, "--workers", 2)
-    assert "--workers and --ray need Ray: pip install 'aria-dvc[ray]'" in said
+    assert "--workers and --ray need Ray: pip install '.[ray]'" in said
 
 
 @pytest.fixture(scope="module")

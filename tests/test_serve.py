@@ -14,8 +14,10 @@ from types import SimpleNamespace
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
 import uvicorn
+from safetensors.numpy import load_file, save_file
 from tests.credit_dialogues import ANY_GAME
 from tests.test_exports import log_file
 
@@ -74,7 +76,7 @@ def test_what_is_kept_credits_other_dialogues_as_the_fit_did(tmp_path, method):
 def test_nothing_is_pickled_and_no_other_folder_is_replaced(tmp_path, capsys):
     out = fit(log_file(tmp_path), "regression")
     names = sorted(path.name for path in out.iterdir())
-    assert names == ["fit.json", "turns.parquet", "vectors.safetensors"]
+    assert names == ["all.sums.json", "fit.json", "turns.parquet", "vectors.safetensors"]
     assert fit(tmp_path / "log.jsonl", "regression") == out
     mine = tmp_path / "mine"
     mine.mkdir()
@@ -83,10 +85,50 @@ def test_nothing_is_pickled_and_no_other_folder_is_replaced(tmp_path, capsys):
     with pytest.raises(AriaError, match="no fitted credit there"):
         load_fit(mine)
     about = json.loads((out / "fit.json").read_text())
-    for changed in ({**about, "version": 0}, [about]):
-        (out / "fit.json").write_text(json.dumps(changed))
-        with pytest.raises(AriaError, match="run aria fit again"):
-            load_fit(out)
+    (out / "all.sums.json").unlink()
+    (out / "fit.json").write_text(json.dumps({**about, "version": 1}))
+    with pytest.raises(AriaError, match="a fit of version 1: run aria fit again"):
+        load_fit(out)
+    (mine / "fit.json").write_text('{"mine": 1}')
+    (mine / "turns.parquet").write_text("mine")
+    assert main(["fit", str(tmp_path / "log.jsonl"), "--out", str(mine)]) == 1
+    assert "is no fitted credit" in capsys.readouterr().err
+    assert (mine / "turns.parquet").read_text() == "mine"
+
+
+def backwards(path):
+    vectors = load_file(path)["vectors"]
+    save_file({"vectors": np.ascontiguousarray(vectors[::-1])}, path)
+
+
+def turned(path):
+    pd.read_parquet(path).iloc[::-1].to_parquet(path)
+
+
+def half(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("vectors.safetensors", backwards),
+        ("vectors.safetensors", half),
+        ("vectors.safetensors", Path.unlink),
+        ("turns.parquet", turned),
+        ("turns.parquet", half),
+        ("fit.json", half),
+        ("fit.json", lambda path: path.write_text(path.read_text().replace("0.95", "0.5"))),
+        ("all.sums.json", half),
+        ("all.sums.json", Path.unlink),
+    ],
+)
+def test_a_damaged_fit_is_named_and_may_be_made_again(tmp_path, name, harm):
+    out = fit(log_file(tmp_path), "regression")
+    harm(out / name)
+    with pytest.raises(AriaError, match=rf"{name} is missing or not as .*: run aria fit again"):
+        load_fit(out)
+    assert load_fit(fit(tmp_path / "log.jsonl", "regression")).acting
 
 
 def test_the_memory_of_texts_is_bounded(tmp_path, monkeypatch):

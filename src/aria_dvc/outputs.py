@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from aria_dvc.errors import AriaError
@@ -12,9 +13,19 @@ from aria_dvc.errors import AriaError
 Mine = Callable[[bytes], bool]
 
 
-def is_parquet(content: bytes) -> bool:
-    """Whether these are a Parquet file's bytes."""
-    return content[:4] == content[-4:] == b"PAR1"
+def table_with(columns: Collection[str]) -> Mine:
+    """Whether a file's bytes are a Parquet table with (at least) these columns."""
+
+    def is_mine(content: bytes) -> bool:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return set(columns) <= set(pq.read_schema(io.BytesIO(content)).names)
+        except pa.ArrowInvalid:
+            return False
+
+    return is_mine
 
 
 def check_outputs(
@@ -29,7 +40,8 @@ def check_outputs(
 
     Raises:
         AriaError: an output is a link, a folder, a device, an input or another output (by any
-            spelling and by hard or symbolic links), or a file of another kind.
+            spelling and by hard or symbolic links), lies in a folder that is read, or is a file of
+            another kind.
     """
     read = [
         (option, path)
@@ -42,6 +54,10 @@ def check_outputs(
                 raise AriaError(
                     f"{option}: {path} is the same file as {other} {taken}, which is read: name "
                     "another file to write"
+                )
+            if taken.is_dir() and is_inside(path, taken):
+                raise AriaError(
+                    f"{option}: {path} lies in {taken}, which is read: name a file elsewhere"
                 )
         _check_kind(option, path, is_mine)
     _check_apart({option: path for option, (path, _) in outputs.items()})
@@ -66,6 +82,11 @@ def is_same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return _spelling(one) == _spelling(other)
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path lies below a folder, links followed."""
+    return path.resolve().is_relative_to(folder.resolve())
 
 
 def _spelling(path: Path) -> str:

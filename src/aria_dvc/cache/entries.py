@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -25,6 +26,9 @@ FOLDERS = {
     "reward_model": TRAININGS,
     "online": TRAININGS,
 }
+# What a run is found by: half a SHA-256. A folder of another name is somebody else's, such as those
+# of data/ would be if ARIA_CACHE named it.
+KEY = re.compile(r"[0-9a-f]{24}")
 EPISODES = "episodes.jsonl"
 EARLIER_FILES = ("embeddings.sqlite",)
 DAY_S = 86400
@@ -58,7 +62,7 @@ def entries(cache: Path) -> list[Entry]:
 def _folders(cache: Path) -> Iterator[Entry]:
     for name, kind in FOLDERS.items():
         for folder in sorted((cache / name).glob("*")):
-            if folder.is_dir() and not folder.name.startswith("."):
+            if folder.is_dir() and KEY.fullmatch(folder.name):
                 yield Entry(kind, folder, *_size_and_use(folder))
 
 

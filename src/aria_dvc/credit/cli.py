@@ -12,7 +12,7 @@ import orjson
 from aria_dvc.credit.methods.registry import method_names
 from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
-from aria_dvc.outputs import Mine, is_parquet
+from aria_dvc.outputs import Mine, table_with
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.reading import Reading
@@ -153,7 +153,9 @@ def credit_table_of(
 
 
 def _check_files(args: argparse.Namespace) -> None:
-    outputs: dict[str, tuple[Path, Mine]] = {"--out": (args.out, is_parquet)}
+    from aria_dvc.credit.table import COLUMNS
+
+    outputs: dict[str, tuple[Path, Mine]] = {"--out": (args.out, table_with(COLUMNS))}
     if args.quality:
         outputs["--quality"] = (args.quality, _is_quality)
     inputs = {"the log": args.logs, "--score": args.score or []}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from aria_dvc.aside import written_aside
+from aria_dvc.cache.sums import MANIFEST, damage_of, has_manifest, write_manifest
 from aria_dvc.credit.methods.base import CreditMethod
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, Aggregate, CreditSettings
@@ -26,7 +27,7 @@ from aria_dvc.intentions.log import Log
 from aria_dvc.records.episodes import Episode
 
 ABOUT, TURNS, VECTORS = "fit.json", "turns.parquet", "vectors.safetensors"
-VERSION = 1
+VERSION = 2
 REMEMBERED = 20_000  # texts whose vectors stay in memory
 
 
@@ -78,10 +79,18 @@ def save_fit(folder: Path, log: Log, settings: CreditSettings, embed: str | None
         write_parquet(aside / TURNS, pd.DataFrame(rows))
         if log.vectors.shape[1]:
             save_file({"vectors": np.ascontiguousarray(log.vectors)}, aside / VECTORS)
+        write_manifest(aside)
 
 
 def is_fit(folder: Path) -> bool:
-    return (folder / ABOUT).is_file()
+    """Whether the folder is one that `save_fit` wrote, damaged or not."""
+    try:
+        about = read_json(folder / ABOUT)
+    except FileNotFoundError:
+        return False
+    except ValueError:  # no JSON any more
+        return has_manifest(folder)
+    return isinstance(about, dict) and {"version", "aggregate"} <= set(about)
 
 
 @dataclass
@@ -187,15 +196,21 @@ def load_fit(folder: str | Path) -> FittedCredit:
     """Fit again what `save_fit` kept.
 
     Raises:
-        AriaError: the folder holds no fit, or one of another version.
+        AriaError: the folder holds no fit, one of another version, or one that is damaged.
     """
     folder = Path(folder)
     if not is_fit(folder):
         raise AriaError(f"{folder}: no fitted credit there: make one by `aria fit LOG --out DIR`")
+    damaged = damage_of(folder / MANIFEST)
+    if not has_manifest(folder):  # earlier versions wrote none
+        version = read_json(folder / ABOUT)["version"]
+        if version != VERSION:
+            raise AriaError(f"{folder}: a fit of version {version}: run aria fit again")
+    if damaged:
+        raise AriaError(
+            f"{folder / damaged[0]} is missing or not as aria fit wrote it: run aria fit again"
+        )
     about = read_json(folder / ABOUT)
-    version = about.get("version") if isinstance(about, dict) else None
-    if version != VERSION:
-        raise AriaError(f"{folder}: a fit of version {version}: run aria fit again")
     known = _known(folder, about)
     aggregate = Aggregate(**about["aggregate"])
     return FittedCredit(about, known, make_method(aggregate.method, aggregate).fit(known))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.errors import AriaError
-from aria_dvc.outputs import check_outputs, is_parquet
+from aria_dvc.outputs import check_outputs, table_with
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,10 @@ def run_label(args: argparse.Namespace) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    check_outputs({"--out": (args.out, is_parquet)}, {"the log": args.log})
+    from aria_dvc.credit.labeller import COLUMNS
+
+    read = {"the log": args.log, "--fitted": [args.fitted] if args.fitted else []}
+    check_outputs({"--out": (args.out, table_with(COLUMNS))}, read)
     if args.fitted is not None:
         for option in ("sample", "seed", "embed"):
             if getattr(args, option) is not None:

@@ -53,7 +53,7 @@ def _started(workers: int | None, address: str | None) -> Any:
         import ray.data
     except ImportError:
         raise AriaError(
-            "--workers and --ray need Ray: pip install 'aria-dvc[ray]', or leave them out"
+            "--workers and --ray need Ray: pip install '.[ray]', or leave them out"
         ) from None
     if address not in (None, CLUSTER):
         _check_answered(str(address))

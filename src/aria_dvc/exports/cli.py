@@ -18,8 +18,8 @@ from aria_dvc.credit.cli import add_credit_options, credit_table_of, settings_of
 from aria_dvc.credit.settings import CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import check_numbers
-from aria_dvc.outputs import is_parquet, is_same
-from aria_dvc.records.options import add_reading_options, check_files, reading_of
+from aria_dvc.outputs import is_inside, is_same, table_with
+from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.reading import Reading, Rejected
 
 if TYPE_CHECKING:
@@ -192,7 +192,9 @@ def _check(args: argparse.Namespace) -> None:
         raise AriaError("a log is read twice: write standard input into a file first")
     inputs = {"the log": args.logs, "--credit": [args.credit] if args.credit else []}
     if args.to in TABLES:
-        mine = is_parquet if args.to == "parquet" else _is_table
+        from aria_dvc.credit.table import COLUMNS
+
+        mine = table_with(COLUMNS) if args.to == "parquet" else _is_table
         check_files(args, {"--out": (args.out, mine)}, inputs)
         return
     check_files(args, {}, inputs)
@@ -208,9 +210,12 @@ def _check_folder(args: argparse.Namespace) -> None:
             f"--out: of --to {args.to} it is a folder, with a file for each role: name it "
             f"{args.out.with_suffix('')}/"
         )
-    for path in args.logs:
-        if is_same(args.out, path) or args.out.resolve() in path.resolve().parents:
-            raise AriaError(f"--out: {args.out} holds the log {path}: name another folder")
+    inside = {path: "is read" for path in (*args.logs, args.credit) if path is not None}
+    if (rejected := rejected_file(args)) is not None:
+        inside[rejected] = "gets what is skipped"
+    for path, why in inside.items():
+        if is_same(args.out, path) or is_inside(path, args.out):
+            raise AriaError(f"--out: {args.out} holds {path}, which {why}: name another folder")
     suffix = _suffix(args.to)
     for found in args.out.iterdir() if args.out.is_dir() else ():
         if found.suffix != suffix and not found.name.startswith("."):

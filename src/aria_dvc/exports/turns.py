@@ -133,6 +133,8 @@ def read_credit(path: Path) -> pd.DataFrame:
         AriaError: no Parquet file, without one of the columns, an action that stands twice or has
             no credit.
     """
+    from pandas.api.types import is_numeric_dtype
+
     from aria_dvc.files import read_parquet
 
     if not path.is_file():
@@ -142,7 +144,10 @@ def read_credit(path: Path) -> pd.DataFrame:
         raise AriaError(f"{path}: no column {missing[0]}: give what `aria credit` writes")
     if table.duplicated(list(NAMES)).any():
         raise AriaError(f"{path}: an action stands there twice: give what `aria credit` writes")
-    if not np.isfinite(table[["credit", "advantage"]].to_numpy(float)).all():
+    numbers = table[["credit", "advantage"]]
+    if not all(map(is_numeric_dtype, numbers.dtypes)):
+        raise AriaError(f"{path}: a credit is text: give what `aria credit` writes")
+    if not np.isfinite(numbers.to_numpy(float)).all():
         raise AriaError(f"{path}: a credit is null or no finite number: make the table anew")
     return table
 

@@ -13,6 +13,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json
 from aria_dvc.handover.card import TAGS
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE, ModelSource
+from aria_dvc.outputs import is_same
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelCard
@@ -69,7 +70,7 @@ def _folder(source: ModelSource, out: Path, card: ModelCard) -> Iterator[Path]:
     """A folder to put weights into; tokenizer, chat template, card and modes follow."""
     from aria_dvc.models.loading import load_tokenizer
 
-    _check(source.folder, out)
+    _check(source, out)
     tokenizer = load_tokenizer(source)
     with written_aside(out) as aside:
         yield aside
@@ -80,9 +81,13 @@ def _folder(source: ModelSource, out: Path, card: ModelCard) -> Iterator[Path]:
         aside.chmod(OPEN)
 
 
-def _check(source: Path, out: Path) -> None:
-    if out.exists() and source.exists() and out.samefile(source):
-        raise AriaError(f"--out: {out} is the folder that is read: name another one")
+def _check(source: ModelSource, out: Path) -> None:
+    """Refuse what is read, an adapter's bases among it, and what somebody else wrote."""
+    read = [source]
+    while read[-1].is_adapter:
+        read.append(read[-1].base())
+    if any(each.folder.exists() and is_same(out, each.folder) for each in read):
+        raise AriaError(f"--out: {out} is a folder that is read: name another one")
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     card = out / CARD

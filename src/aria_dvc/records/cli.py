@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.outputs import is_parquet
+from aria_dvc.outputs import table_with
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
@@ -50,7 +50,8 @@ def run_read(args: argparse.Namespace) -> None:
     from aria_dvc.records.schemas import TURNS, write_parts
     from aria_dvc.records.tables import turn_tables
 
-    check_files(args, {"--out": (args.out, is_parquet)}, {"the log": args.logs})
+    is_mine = table_with(("episode_id", "position", "role", "text", "is_action"))
+    check_files(args, {"--out": (args.out, is_mine)}, {"the log": args.logs})
     counts = {"episodes": 0, "groups": 0}
     with reading_of(args) as reading:
         episodes = _counted(read_all(args.logs, replace(reading, game=args.game)), counts)

@@ -49,19 +49,12 @@ def check_files(
     """Refuse outputs, the file of skipped entries among them, that would cost somebody a file.
 
     Raises:
-        AriaError: as `check_outputs`; an output in a folder that is read.
+        AriaError: as `check_outputs`.
     """
     path = rejected_file(args)
     if path is not None:
         outputs = {**outputs, "--rejected": (path, is_rejects)}
     check_outputs(outputs, inputs)
-    folders = [path for paths in inputs.values() for path in paths if path.is_dir()]
-    for option, (out, _) in outputs.items():
-        for folder in folders:
-            if out.resolve().is_relative_to(folder.resolve()):
-                raise AriaError(
-                    f"{option}: {out} lies in {folder}, which is read: name a file elsewhere"
-                )
 
 
 @contextmanager

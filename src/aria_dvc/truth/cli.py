@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import ValidationError
 
 from aria_dvc.errors import AriaError
-from aria_dvc.outputs import check_outputs, is_parquet
+from aria_dvc.outputs import check_outputs, table_with
 from aria_dvc.settings import BASE_MODEL, PlayerKind, TruthParams
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def run_truth(args: argparse.Namespace) -> None:
     Raises:
         AriaError: see `truth_table`, `load_params` and `check_outputs`; options out of range.
     """
-    check_outputs({"--out": (args.out, is_parquet)}, {"the log": args.log, "--params": args.params})
+    outputs = {"--out": (args.out, table_with(("episode_id", "position", "q", "v", "advantage")))}
+    check_outputs(outputs, {"the log": args.log, "--params": args.params})
     from aria_dvc.params import load_params
     from aria_dvc.progress import log_to_stderr
     from aria_dvc.records.readers import read_log
