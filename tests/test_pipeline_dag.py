@@ -321,7 +321,7 @@ def test_a_killed_run_leaves_nothing_half_written_and_the_next_one_finishes(work
     rng = random.Random(time.time_ns())
     workspace.set_params({"seed": 1})
     for _ in range(3):
-        kill_after(workspace, rng.uniform(2, 25), "dvc", "repro")
+        kill_after(started(workspace, "dvc", "repro"), rng.uniform(2, 25))
         assert_whole(workspace.folder / "data")
         if not is_whole_lock(workspace.folder / "dvc.lock"):
             workspace.run(*REMEDY_FOR_A_TORN_LOCK.split())
@@ -352,8 +352,9 @@ def test_the_documented_remedy_for_a_torn_lock_trains_and_plays_nothing_twice(wo
     assert lock.read_text() == whole
 
 
-def kill_after(workspace: Workspace, seconds: float, *command: str) -> None:
-    process = subprocess.Popen(
+def started(workspace: Workspace, *command: str) -> subprocess.Popen[bytes]:
+    """A command in a process group of its own."""
+    return subprocess.Popen(
         command,
         cwd=workspace.folder,
         env=workspace.env,
@@ -361,6 +362,9 @@ def kill_after(workspace: Workspace, seconds: float, *command: str) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def kill_after(process: subprocess.Popen[bytes], seconds: float) -> None:
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -371,12 +375,16 @@ def kill_after(workspace: Workspace, seconds: float, *command: str) -> None:
 def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
     workspace.run("git", "checkout", "-q", ".")
     workspace.run("dvc", "checkout", "-q")
-    kill_after(workspace, 6, "dvc", "exp", "run", "-S", "k=7")
-    assert "k: 7" in (workspace.folder / "params.yaml").read_text()
+    params = workspace.folder / "params.yaml"
+    process = started(workspace, "dvc", "exp", "run", "-S", "k=7")
+    while process.poll() is None and "k: 7" not in params.read_text():
+        time.sleep(0.05)
+    kill_after(process, 2)
+    assert "k: 7" in params.read_text()
     remedy = "git restore --staged --worktree params.yaml dvc.lock"
     assert remedy in (workspace.folder / "docs/pipeline.md").read_text()
     workspace.run(*remedy.split())
-    assert "k: auto" in (workspace.folder / "params.yaml").read_text()
+    assert "k: auto" in params.read_text()
     workspace.repro()
     assert workspace.run("git", "status", "--porcelain").strip() == ""
 
