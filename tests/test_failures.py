@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 from test_credit_cli import write_log
 
@@ -89,6 +90,25 @@ def test_a_bug_beside_parquet_stays_a_bug():
 def test_an_empty_or_broken_json(tmp_path, content):
     (tmp_path / "a.json").write_bytes(content)
     assert line_of(read_json, tmp_path / "a.json").startswith(f"{tmp_path}/a.json: broken JSON")
+
+
+def test_what_pytorch_says_of_a_full_disk(tmp_path):
+    """Its writer to a file that takes some bytes and then no more."""
+
+    class Full:
+        left = 5000
+
+        def write(self, data):
+            self.left -= len(data)
+            if self.left < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return len(data)
+
+        def flush(self):
+            pass
+
+    said = "could not write it whole (disk full?): free some space and run again"
+    assert said in line_of(torch.save, {"x": torch.zeros(5000)}, Full())
 
 
 def test_a_file_that_is_not_utf8(tmp_path):

@@ -68,6 +68,8 @@ _WORDS = (
     ("Disk quota exceeded", errno.EDQUOT),
     ("Read-only file system", errno.EROFS),
 )
+# All that PyTorch's writer says where a disk takes no more: how far it came.
+_TORCH_WRITER = re.compile(r"inline_container\.cc.*unexpected pos|PytorchStreamWriter failed")
 
 Failure = tuple[str, str]  # what, remedy
 
@@ -130,6 +132,8 @@ def _said(error: BaseException) -> Failure | None:
     text = str(error)
     if (found := re.search(r"\(os error (\d+)\)", text)) and int(found[1]) in _OS:
         return _OS[int(found[1])]
+    if _TORCH_WRITER.search(text):
+        return "PyTorch could not write it whole (disk full?)", _SPACE
     return next((_OS[number] for words, number in _WORDS if words in text), None)
 
 
