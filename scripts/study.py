@@ -71,6 +71,11 @@ class Study:
     settings: Sequence[str]
     arms: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    @property
+    def command(self) -> str:
+        """What runs it."""
+        return f"python scripts/study.py run configs/study/{self.name}.yaml"
+
     def experiments(self) -> dict[str, list[str]]:
         """Name -> settings of every experiment, seed by seed."""
         return {
@@ -110,7 +115,16 @@ def load_study(config: Path) -> Study:
 
 
 def run(study: Study, seeds: Sequence[int]) -> None:
-    """Run those experiments of the seeds that there are not yet."""
+    """Run those experiments of the seeds that there are not yet.
+
+    Raises:
+        AriaError: a seed is not one of the study's.
+    """
+    if strange := set(seeds).difference(study.seeds):
+        raise AriaError(
+            f"--seeds: the study {study.name} has no seed {min(strange)}: "
+            f"its seeds are {', '.join(map(str, study.seeds))}"
+        )
     done = _experiments_here()
     # experiments run in folders of their own and share this one's cache
     environment = {VARIABLE: str(cache_folder().resolve())}
@@ -129,28 +143,19 @@ def results(study: Study, out: Path) -> str:
         AriaError: no seed of the study has been run, here or in what `out` has.
     """
     done = set(_experiments_here())
-    here = replace(study, seeds=[s for s in study.seeds if done >= set(_of_seed(study, s))])
+    seeds = [s for s in study.seeds if done >= replace(study, seeds=[s]).experiments().keys()]
+    here = replace(study, seeds=seeds)
     places = here.places()
     trained = [place for place in places if place.variant in _online_variants(place.experiment)]
     games = _kept(out / "games.csv", here, [_evaluation(place) for place in places])
     if games.empty:
-        raise AriaError(
-            f"no seed of the study {study.name} has been run: "
-            f"python scripts/study.py run configs/study/{study.name}.yaml"
-        )
-    found: dict[str, Any] = {
-        "command": f"python scripts/study.py run configs/study/{study.name}.yaml",
-        **compared(games, study.reference),
-    }
+        raise AriaError(f"no seed of the study {study.name} has been run: {study.command}")
+    found: dict[str, Any] = {"command": study.command, **compared(games, study.reference)}
     curves = _kept(out / "curves.csv", here, [_curve(place) for place in trained])
     if not curves.empty:
         found["learning"] = learning(curves, study.reference)
     write_json(out / "results.json", found)
     return table(found, study.reference)
-
-
-def _of_seed(study: Study, seed: int) -> list[str]:
-    return list(replace(study, seeds=[seed]).experiments())
 
 
 def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import pytest
 from damage import flip
 
 from aria_dvc.__main__ import main
+from aria_dvc.arena.journal import Journal
 from aria_dvc.cache import folder as folder_module
 from aria_dvc.cache import locks
 from aria_dvc.cache.entries import entries
@@ -24,6 +25,7 @@ from aria_dvc.cache.prune import GIB, keep_within, prune
 from aria_dvc.cache.sums import MANIFEST, damage_of, read_mark, vouch, write_manifest
 from aria_dvc.cache.vectors import VectorStore, forget, vectors_file
 from aria_dvc.errors import AriaError
+from aria_dvc.learning.checkpoints import run_key
 
 TEXTS = ["one", "two", "three"]
 VECTORS = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -334,6 +336,13 @@ def test_nothing_that_is_not_the_caches_goes(cache):
         *("collect", "collect/mine.txt", "notes.txt", "online"),
         *("policy", "policy/adversarial", "policy/adversarial/weights", "vllm", "vllm/venv"),
     ]
+
+
+def test_what_games_and_trainings_are_found_by_is_known_as_the_caches(cache):
+    journal, run = Journal({"game": "g"}).folder, run_key("policy", "data", "base", {})
+    for folder in (journal, cache / "policy" / run):
+        folder.mkdir(parents=True)
+    assert {entry.path.name for entry in entries(cache)} == {journal.name, run}
 
 
 def test_old_vectors_go_and_their_room_with_them(cache):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from dag import ROOT, Workspace
 from dvc.utils.hydra import apply_overrides
-from scripts.study import load_study, results
+from scripts.study import load_study, results, run
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game, grid_of
@@ -279,6 +279,8 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
         AriaError, match=r"no seed of the study two .*: python scripts/study.py run"
     ):
         results(load_study(Path("two.yaml")), Path("metrics/study/two"))
+    with pytest.raises(AriaError, match="--seeds: the study two has no seed 7: its seeds are 0, 1"):
+        run(load_study(Path("two.yaml")), [0, 7])
     study = [sys.executable, str(ROOT / "scripts/study.py")]
     workspace.run(*study, "run", "two.yaml", "--seeds", "0")
     assert "Seeds: 0.\n" in workspace.run(*study, "results", "two.yaml")
