@@ -24,6 +24,7 @@ from aria_dvc.settings import (
     LANGUAGE_MODELS,
     SECRET,
     SENTENCE_MODELS,
+    TERMS,
     AggregateParams,
     BaseModelParams,
     Block,
@@ -272,6 +273,8 @@ class Params(Block):
             yield "evaluate.sampling", spec
         if endpoint_name(self.embed.source) is not None:
             yield "embed.source", self.embed.source
+        if self.report.names != TERMS:
+            yield "report.names", self.report.names
         if self.online.variants:
             for spec in self.online.servers:
                 if endpoint_name(spec) is not None:

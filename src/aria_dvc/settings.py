@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 IN_PROCESS = "in_process"
+TERMS = "terms"
 BASE_MODEL = "data/base_model"
 LANGUAGE_MODELS, SENTENCE_MODELS = "models/language/", "models/sentence/"
 SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
@@ -613,6 +614,12 @@ class EvaluateParams(PlaySettings):
 
 
 class ReportParams(Block):
+    names: str = Field(
+        TERMS,
+        pattern=rf"^({TERMS}|endpoint:.+)$",
+        description="what an intention is called by: terms, or endpoint:NAME, whose language model "
+        "is asked once an intention",
+    )
     umap: bool = Field(description="draw the intention map (a picture only, nothing depends on it)")
     umap_points: int = Field(ge=10, description="utterances drawn at the most")
     baselines: list[str] = Field(

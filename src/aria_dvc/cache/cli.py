@@ -12,7 +12,8 @@ from aria_dvc.errors import AriaError
 
 ABOUT = f"""\
 The cache holds what may be computed again: journals of games, checkpoints and results of
-trainings, vectors of texts. It is .aria_cache, or what the environment variable {VARIABLE} names.
+trainings, vectors of texts, names that a model gave. It is .aria_cache, or what the environment
+variable {VARIABLE} names.
 
   aria cache list                   number, size and age by kind
   aria cache verify                 check every sum; exit status 1 if something is damaged

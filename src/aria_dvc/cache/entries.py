@@ -16,7 +16,7 @@ from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.cache.sums import SUFFIX, damage_of
 from aria_dvc.cache.vectors import damaged_rows, days, is_unreadable, vectors_file
 
-JOURNALS, TRAININGS, VECTORS = "journals", "trainings", "vectors"
+JOURNALS, TRAININGS, NAMES, VECTORS = "journals", "trainings", "names", "vectors"
 SET_ASIDE, EARLIER = "set aside as damaged", "of earlier versions"
 # Folders of the cache that hold a folder for every key. What else lies there is never touched.
 FOLDERS = {
@@ -25,11 +25,14 @@ FOLDERS = {
     "policy": TRAININGS,
     "reward_model": TRAININGS,
     "online": TRAININGS,
+    "names": NAMES,
 }
 # What a run is found by: half a SHA-256. A folder of another name is somebody else's, such as those
 # of data/ would be if ARIA_CACHE named it.
 KEY = re.compile(r"[0-9a-f]{24}")
-EPISODES = "episodes.jsonl"
+NAMES_FILE = "names.jsonl"
+# The files of checked lines.
+LINES = {JOURNALS: "episodes.jsonl", NAMES: NAMES_FILE}
 EARLIER_FILES = ("embeddings.sqlite",)
 DAY_S = 86400
 
@@ -100,9 +103,9 @@ def _vectors(cache: Path) -> Iterator[Entry]:
 def damages(cache: Path) -> Iterator[str]:
     """What is damaged, in words; every sum is checked."""
     for entry in _folders(cache):
-        if entry.kind == JOURNALS:
-            for number in CheckedLines(entry.path / EPISODES).bad_lines():
-                yield f"{entry.path / EPISODES}: line {number}"
+        if entry.kind in LINES:
+            file = entry.path / LINES[entry.kind]
+            yield from (f"{file}: line {n}" for n in CheckedLines(file).bad_lines())
         for mark in sorted(entry.path.rglob(f"*{SUFFIX}")):
             yield from _damages_of(mark)
     yield from _damaged_vectors(vectors_file(cache))

@@ -19,6 +19,7 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.paths import LogFiles, files_of
 from aria_dvc.pipeline.worth import with_worth
+from aria_dvc.player_specs import endpoint_name, find_endpoint
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.stored import (
     read_episodes,
@@ -44,6 +45,7 @@ from aria_dvc.report.metrics import (
     pooled_curve,
     refused_per_turn,
 )
+from aria_dvc.report.namer import named_by_model
 from aria_dvc.report.projection import project
 
 if TYPE_CHECKING:
@@ -167,7 +169,11 @@ class Run:
     def _intentions(self, name: str, files: LogFiles) -> pd.DataFrame:
         turns = read_turns(files.turns)
         credit = read_rewards(files.rewards, turns)["reward"].to_numpy()
-        return intention_table(self.labelled(name), credit, turns["embedded"].tolist())
+        table = intention_table(self.labelled(name), credit, turns["embedded"].tolist())
+        asked = endpoint_name(self.params.report.names)
+        if asked is None:
+            return table
+        return named_by_model(table, asked, find_endpoint(asked, self.params.endpoints))
 
     @cached_property
     def findings(self) -> list[Finding]:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from dataclasses import replace
 from typing import Any
 
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.oracle import answers, one_question
 from aria_dvc.records.episodes import SampledWith
-from aria_dvc.servers.client import Fault, Misfit, NoAnswer, Refusal, Server, read_json
+from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server
+from aria_dvc.servers.completions import PATH, read_completion
 from aria_dvc.servers.keys import SHORTEST_KEY
 from aria_dvc.settings import Endpoint, PlaySettings
 
 FIRST_ANSWER_S = 5
-LONGEST_REPLY = 1 << 18  # characters; what is kept goes into every later prompt and the log
-MOST_TOKENS = 2**31 - 1
 EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silence
 
 
@@ -67,9 +65,7 @@ class EndpointPlayer:
             return reply
 
         try:
-            return await self.server.post(
-                "/chat/completions", lambda attempt: self._body(request, attempt), read
-            )
+            return await self.server.post(PATH, lambda attempt: self._body(request, attempt), read)
         except NoAnswer as error:
             # A server that answers others has a problem with this request, not with itself.
             kind = "no_answer" if self._answered > error.since else "endpoint_unreachable"
@@ -103,11 +99,12 @@ class EndpointPlayer:
         return {key: value for key, value in body.items() if value is not None}
 
     def _read(self, content: bytes) -> Reply:
-        reply = _completion(content)
+        found = read_completion(content)
         self._answered = time.monotonic()
-        if len(self.server.key) < SHORTEST_KEY:
-            return reply
-        return replace(reply, text=self.server.redact(reply.text))
+        text = found.text
+        if len(self.server.key) >= SHORTEST_KEY:
+            text = self.server.redact(text)
+        return Reply(text, found.prompt_tokens, found.completion_tokens, cut=found.cut)
 
     async def _failure(self, refusal: Refusal) -> PlayerFailure:
         """What a refusal means: this request's own fault, or the endpoint's."""
@@ -128,24 +125,6 @@ class EndpointPlayer:
                 return True
             await asyncio.sleep(0.1)
         return False
-
-
-def _completion(content: bytes) -> Reply:
-    """The first choice of a chat completion; Misfit if it is not one."""
-    try:
-        answer = read_json(content)
-        choice = answer["choices"][0]
-        text = choice["message"].get("content") or ""
-        usage = answer.get("usage") or {}
-        prompt = int(usage.get("prompt_tokens") or 0)
-        completion = int(usage.get("completion_tokens") or 0)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError):
-        raise Misfit("an answer that is not a chat completion") from None
-    if not isinstance(text, str) or len(text) > LONGEST_REPLY:
-        raise Misfit(f"a message that is not text of at most {LONGEST_REPLY:,} characters")
-    if not all(0 <= count <= MOST_TOKENS for count in (prompt, completion)):
-        raise Misfit("a count of tokens that cannot be")
-    return Reply(text, prompt, completion, cut=choice.get("finish_reason") == "length")
 
 
 def _too_long(complaint: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.report.intervals import clustered_bootstrap
-from aria_dvc.report.names import class_terms
+from aria_dvc.report.names import class_terms, told_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 EXAMPLES = 3
 COLUMNS = {
     "intention": "its number, as in `rewards.label` and `aria_dvc.credit`",
-    "name": "up to five distinctive terms (report/names.py), with its number if two are alike",
+    "name": "up to five distinctive terms (report/names.py), or what a language model calls it "
+    "(report/namer.py); with its number if two are alike",
     "examples": "list of different texts: the nearest to the mean vector, then the most frequent",
     "size": "utterances",
     "actions": "those of them that have a credit",
@@ -101,11 +102,9 @@ def _members(labels: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _names(log: Log, words: Sequence[str]) -> dict[int, str]:
-    """Intention -> name; what nobody can tell apart by words is told apart by its number."""
+    """Intention -> name."""
     terms = class_terms([str(text) for text in words], log.labels)
-    found = {number: ", ".join(best) or "(no words)" for number, best in terms.items()}
-    often = Counter(found.values())
-    return {n: f"{name} #{n}" if often[name] > 1 else name for n, name in found.items()}
+    return told_apart({number: ", ".join(best) or "(no words)" for number, best in terms.items()})
 
 
 def _spread_out(log: Log, of_actions: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -68,6 +68,12 @@ def class_terms(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]
         int(group): _as_said(_best(names, row, rank), [own[place] for place in rows])
         for group, row, rows in zip(groups, weights, members, strict=True)
     }
+
+
+def told_apart(names: Mapping[int, str]) -> dict[int, str]:
+    """Number -> name; what nobody can tell apart by words is told apart by its number."""
+    often = Counter(names.values())
+    return {n: f"{name} #{n}" if often[name] > 1 else name for n, name in names.items()}
 
 
 def _counted(texts: list[str]) -> tuple[np.ndarray, Any]:

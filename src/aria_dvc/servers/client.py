@@ -108,7 +108,7 @@ class Server:
             finally:
                 await own.close()
 
-        return _in_own_loop(run())
+        return in_own_loop(run())
 
     async def close(self) -> None:
         """Close connections; the next request opens new ones, in any event loop."""
@@ -166,7 +166,7 @@ class Server:
         raise Refusal(self.url, status, said)
 
 
-def _in_own_loop(work: Coroutine[Any, Any, T]) -> T:
+def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` to its end, also where an event loop runs already, as in a notebook."""
     try:
         asyncio.get_running_loop()
