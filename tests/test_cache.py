@@ -338,6 +338,13 @@ def test_nothing_that_is_not_the_caches_goes(cache):
     ]
 
 
+def test_a_cache_that_is_a_file_is_named(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine").write_text("x")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "mine"))
+    assert main(["cache", "list"]) == 1
+    assert f"{tmp_path / 'mine'} is a file, and the cache is a folder" in capsys.readouterr().err
+
+
 def test_what_games_and_trainings_are_found_by_is_known_as_the_caches(cache):
     journal, run = Journal({"game": "g"}).folder, run_key("policy", "data", "base", {})
     for folder in (journal, cache / "policy" / run):

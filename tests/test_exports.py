@@ -61,7 +61,7 @@ def credit_of(log: Path) -> pd.DataFrame:
 def test_swift_has_a_positive_weight_a_turn_and_a_file_a_role(tmp_path, capsys):
     log = log_file(tmp_path)
     out, table = export(log, "swift"), credit_of(log)
-    assert sorted(path.name for path in out.iterdir()) == ["alice.jsonl", "bob.jsonl"]
+    assert sorted(path.name for path in out.glob("[!.]*")) == ["alice.jsonl", "bob.jsonl"]
     assert "--is_binary_loss_scale false" in capsys.readouterr().out
     for role in ("alice", "bob"):
         chats, own = lines_of(out / f"{role}.jsonl"), table[table["role"] == role]
@@ -311,13 +311,24 @@ def test_nobody_loses_a_file(tmp_path, capsys):
     assert "exists and is not what this command writes" in capsys.readouterr().err
     mine = tmp_path / "mine"
     mine.mkdir()
-    (mine / "thesis.txt").write_text("x")
-    assert "thesis.txt, which is none of ours" in refused(
-        capsys, tmp_path / "no log", "--to", "swift", "--out", mine
-    )
-    assert (mine / "thesis.txt").read_text() == "x"
+    for name in (".notes", "thesis.txt", "alice.jsonl"):
+        (mine / name).write_text("x")
+        (mine / ".aria-export.json").write_text("[1]")
+        assert f"{name}, which aria export did not write" in refused(
+            capsys, tmp_path / "no log", "--to", "swift", "--out", mine
+        )
+        assert (mine / name).read_text() == "x"
+        (mine / name).unlink()
     assert main(["export", "-", "--to", "kto", "--out", str(tmp_path / "k")]) == 1
     assert "read twice" in capsys.readouterr().err
+
+
+def test_an_export_replaces_the_last_one(tmp_path):
+    out = export(log_file(tmp_path), "swift")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    (out / "alice.jsonl").write_text("{}")
+    assert export(tmp_path / "log.jsonl", "swift") == out
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
 def test_equal_advantages_are_no_training_data(tmp_path, capsys):

@@ -131,6 +131,15 @@ def test_a_damaged_fit_is_named_and_may_be_made_again(tmp_path, name, harm):
     assert load_fit(fit(tmp_path / "log.jsonl", "regression")).acting
 
 
+@pytest.mark.parametrize("other", [lambda vector: vector[::-1], lambda vector: vector[:4]])
+def test_another_encoder_of_the_same_name_is_noticed(tmp_path, monkeypatch, other):
+    out = fit(log_file(tmp_path), "regression")
+    encode = lambda batch: np.stack([other(vector_of(text)) for text in batch])  # noqa: E731
+    monkeypatch.setattr("aria_dvc.models.sentences.load_encoder", lambda name: encode)
+    with pytest.raises(AriaError, match="gives other vectors than when this was fitted"):
+        load_fit(out)
+
+
 def test_the_memory_of_texts_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "REMEMBERED", 2)
     loaded = load_fit(fit(log_file(tmp_path), "regression"))

@@ -175,6 +175,6 @@ def test_a_new_user_comes_from_dialogues_to_a_trainers_file(walk):
     assert f"({len(table)} actions of 12 episodes)" in said[0]
     (folder,) = [words(block)[-1] for block in blocks("dialogues")[-1:]]
     records = [
-        json.loads(line) for file in (walk.folder / folder).iterdir() for line in file.open()
+        json.loads(line) for file in (walk.folder / folder).glob("[!.]*") for line in file.open()
     ]
     assert {record["label"] for record in records} == {True, False}

@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from aria_dvc.errors import AriaError
+
 VARIABLE = "ARIA_CACHE"
 # Part of every key: what an earlier layout has left is not found, so it is never misread.
 LAYOUT = 2
@@ -18,8 +20,17 @@ def cache_folder() -> Path:
     """`.aria_cache` in the current folder, or what the environment variable ARIA_CACHE names.
 
     Experiments in temporary folders share one cache by that variable.
+
+    Raises:
+        AriaError: it is a file.
     """
-    return Path(os.environ.get(VARIABLE) or ".aria_cache")
+    folder = Path(os.environ.get(VARIABLE) or ".aria_cache")
+    if folder.is_file():
+        raise AriaError(
+            f"{folder} is a file, and the cache is a folder: move it away, or name another by "
+            f"{VARIABLE}"
+        )
+    return folder
 
 
 def note_use(path: Path) -> None:

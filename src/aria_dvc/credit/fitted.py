@@ -28,6 +28,7 @@ from aria_dvc.records.episodes import Episode
 
 ABOUT, TURNS, VECTORS = "fit.json", "turns.parquet", "vectors.safetensors"
 VERSION = 2
+SAME = 0.99  # cosine of a text's vectors by one model on two machines or in two batches, at least
 REMEMBERED = 20_000  # texts whose vectors stay in memory
 
 
@@ -196,7 +197,8 @@ def load_fit(folder: str | Path) -> FittedCredit:
     """Fit again what `save_fit` kept.
 
     Raises:
-        AriaError: the folder holds no fit, one of another version, or one that is damaged.
+        AriaError: the folder holds no fit, one of another version, or one that is damaged; its
+            embedding model is not there, or has become another.
     """
     folder = Path(folder)
     if not is_fit(folder):
@@ -212,8 +214,21 @@ def load_fit(folder: str | Path) -> FittedCredit:
         )
     about = read_json(folder / ABOUT)
     known = _known(folder, about)
+    if about["embed"]:
+        _check_encoder(folder, known, about["embed"])
     aggregate = Aggregate(**about["aggregate"])
     return FittedCredit(about, known, make_method(aggregate.method, aggregate).fit(known))
+
+
+def _check_encoder(folder: Path, known: Log, source: str) -> None:
+    """Refuse a model that embeds otherwise than at the fit: labels would mean nothing."""
+    kept, text = known.vectors[0], known.text[0]
+    now = vectors_of([text], source)[text]
+    if now.shape != kept.shape or float(now @ kept) < SAME:
+        raise AriaError(
+            f"{folder}: {source} gives other vectors than when this was fitted: bring that model "
+            "back, or run aria fit again"
+        )
 
 
 def _known(folder: Path, about: dict[str, Any]) -> Log:

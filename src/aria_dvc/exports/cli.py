@@ -18,6 +18,7 @@ from aria_dvc.credit.cli import add_credit_options, credit_table_of, settings_of
 from aria_dvc.credit.settings import CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import check_numbers
+from aria_dvc.files import read_json, write_json
 from aria_dvc.outputs import is_inside, is_same, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.reading import Reading, Rejected
@@ -39,6 +40,7 @@ is the assistant there, everybody else being the user. parquet and csv write the
 """
 TABLES = ("parquet", "csv")
 TARGETS = ("swift", "kto", "dpo", "tinker", "art", "traces", *TABLES)
+WRITTEN = ".aria-export.json"  # in the folder: names of the files that are ours
 FILES = (".jsonl", ".json", ".parquet", ".csv")  # what a folder is not called
 HINTS = {
     "swift": "train with `--is_binary_loss_scale false`, without which any weight counts as 1",
@@ -99,6 +101,7 @@ def run_export(args: argparse.Namespace) -> None:
         if not files:
             why = ", ".join(f"{count} {name}" for name, count in counts.items())
             raise AriaError(f"--to {args.to}: nothing is left to write ({why}): lower --least")
+        write_json(aside / WRITTEN, sorted(files.values()))
     _tell(args, counts, files, len(table))
 
 
@@ -216,12 +219,24 @@ def _check_folder(args: argparse.Namespace) -> None:
     for path, why in inside.items():
         if is_same(args.out, path) or is_inside(path, args.out):
             raise AriaError(f"--out: {args.out} holds {path}, which {why}: name another folder")
-    suffix = _suffix(args.to)
-    for found in args.out.iterdir() if args.out.is_dir() else ():
-        if found.suffix != suffix and not found.name.startswith("."):
-            raise AriaError(
-                f"--out: {args.out} holds {found.name}, which is none of ours: name another folder"
-            )
+    if others := sorted(_names(args.out) - {WRITTEN, *_written_before(args.out)}):
+        raise AriaError(
+            f"--out: {args.out} holds {others[0]}, which aria export did not write: name another "
+            "folder"
+        )
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+
+
+def _written_before(folder: Path) -> list[str]:
+    """What an earlier export says that it wrote."""
+    try:
+        found = read_json(folder / WRITTEN)
+    except (FileNotFoundError, ValueError):
+        return []
+    return [str(name) for name in found] if isinstance(found, list) else []
 
 
 def _check_options(args: argparse.Namespace) -> None:
