@@ -36,7 +36,7 @@ dialogues with outcomes, without DVC and without a language model:
   aria export LOG --credit credit.parquet --to kto --out kto/
 
 LOG is a file or a folder: messages with a reward, tau-bench, verl, verifiers, ART, tables
-(docs/formats.md). docs/tutorial.md walks from a log to a trained adapter. `aria COMMAND --help` has
+(docs/formats/). docs/tutorial.md walks from a log to a trained adapter. `aria COMMAND --help` has
 examples and options. The pipeline itself is run by `dvc repro`.
 """
 

@@ -30,7 +30,7 @@ the baseline of its history (v, without it), their difference, and by what cell 
 every column). The position is the message's place in its episode, from 0, system messages included.
 Credit and baseline are out of fold where the method is not defined in sample. With --score the rows
 are those of other logs, whose outcomes are not looked at. A log is a file of any layout
-(docs/formats.md), compressed or not, a folder of such files, or - for standard input. It ends with
+(docs/formats/), compressed or not, a folder of such files, or - for standard input. It ends with
 five lines: intentions, variance, skill (with --quality), what was written, what to do next.
 
   aria credit games.json --method regression --out credit.parquet

@@ -15,7 +15,7 @@ from aria_dvc.records.options import add_reading_options, check_files, reading_o
 from aria_dvc.records.reading import Reading
 
 USAGE = """\
-Reads LOGS of any layout (docs/formats.md), checks every entry and writes one row an utterance: the
+Reads LOGS of any layout (docs/formats/), checks every entry and writes one row an utterance: the
 table of turns (docs/data.md), which is itself a log. Only some thousand utterances are held at a
 time.
 A log is a file, compressed (gzip, zstd) or not, a folder, or - for standard input.
