@@ -53,8 +53,6 @@ _NAMED_TOPICS = frozenset(
      "mountains", "border", "continent", "known", "religion", "clothing"}
 )  # fmt: skip
 """Topics whose answer fits "what is the name of the ...": one outstanding thing each."""
-
-
 _METRO = Phrase("known for its metro system")
 
 Say = Callable[["OpenAnswers"], str]

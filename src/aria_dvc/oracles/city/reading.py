@@ -30,19 +30,23 @@ _GUESS_STATEMENT = re.compile(
 _CHOICE = re.compile(
     r"^(?:.*\b)?(?:coast(?:al)?(?: (?:area|region|city))?|sea|ocean|coastline|shore).* or .*\b(?:inland|landlocked|interior)\b|\binland or\b"
 )
-
-
 _MAIN = r"(?:main|predominant|dominant|majority|official|primary|principal|most common)"
 _FIRST = r"(?:main|predominant|dominant|majority|primary|principal|most common|first|native)"
 _EITHER = re.compile(r"^is (?:it|CITY) \w+(?: \w+){0,3} or \w+(?: \w+){0,3}$")
 _PLACING = re.compile(r"\b(?:located|near|close|in|from|far)\b")
 _AUXILIARY = re.compile(r"^(?:is|are|was|were|does|do|did|has|have|had|can|could|would|will)\b")
 _SIDE = "|".join(sorted(DIRECTIONS, key=len, reverse=True))
-
 _CALLED = re.compile(
     r"^(?:is|are|was|could|would) (?:CITY|it|the answer|you|this|that|the city|the name)(?: be)?(?: in fact| perhaps| maybe| by any chance| actually| possibly| called| named| known as| from| you are from| you are thinking of)* (?P<name>(?!in |on |near |at |located).+)$"
 )
 _PEOPLE = frozenset({"you", "we", "people in CITY", "people", "the people"})
+_RESTATED = (
+    (r"^is (?:the |its )?population (?:of CITY |there )?(.+)$", "population {}"),
+    (r"^do (.+ (?:people|inhabitants|residents)) (?:live|reside) (?:in CITY|in it|there|here)$", "have {}"),
+    (r"^(?:does|do) (?:the )?(.+) (?:flow|run|pass|go) (?:through|by|past) (?:CITY|it)$", "located on the {}"),
+    (r"^(?:is|are) (?:the )?(.+) (?:in|part of) (?:CITY|it)$", "home to {}"),
+)  # fmt: skip
+"""Questions about something in the city, and what they claim of the city itself."""
 _SHORT = 5
 """Words of a question that names a city and hardly anything else."""
 
@@ -201,7 +205,7 @@ def _of_language_or_faith(text: str) -> Judgement | None:
 
 
 def _spoken(claims: Claims, language: str) -> bool | None:
-    """Whether it is spoken there; English, which is spoken nearly everywhere, never is not."""
+    """Whether it is spoken there; of English, which is known nearly everywhere, never False."""
     value = claims.country.speaks(language)
     return (value or None) if language == "english" else value
 
@@ -209,28 +213,10 @@ def _spoken(claims: Claims, language: str) -> bool | None:
 def _of_something_there(text: str) -> Judgement:
     """`do more than two million people live there` claims `have more than two million people`."""
     for pattern, claim in _RESTATED:
-        match = pattern.match(text)
+        match = re.match(pattern, text)
         if match:
             return _truth(claim.format(match[1]))
     return lambda claims: (None, "other subject")
-
-
-_RESTATED = [
-    (re.compile(r"^is (?:the |its )?population (?:of CITY |there )?(.+)$"), "population {}"),
-    (
-        re.compile(
-            r"^do (.+ (?:people|inhabitants|residents)) (?:live|reside) (?:in CITY|in it|there|here)$"
-        ),
-        "have {}",
-    ),
-    (
-        re.compile(
-            r"^(?:does|do) (?:the )?(.+) (?:flow|run|pass|go) (?:through|by|past) (?:CITY|it)$"
-        ),
-        "located on the {}",
-    ),
-    (re.compile(r"^(?:is|are) (?:the )?(.+) (?:in|part of) (?:CITY|it)$"), "home to {}"),
-]
 
 
 def _options(claim: str) -> list[str]:
