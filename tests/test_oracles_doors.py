@@ -13,7 +13,9 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.oracles.base import Knowledge
 from aria_dvc.oracles.city import oracle as city
+from aria_dvc.oracles.city import reading, topics
 from aria_dvc.oracles.numbers import number
+from aria_dvc.oracles.objects import claims as meanings
 from aria_dvc.oracles.objects import oracle as objects
 from aria_dvc.oracles.text import fold
 from aria_dvc.packaged import read_lines, read_rows, split
@@ -56,6 +58,29 @@ def test_questions_are_distinct_and_no_guesses(knowledge: Knowledge, count, spel
     oracle = knowledge.oracle(spelled[0])
     assert all(oracle.answer(question).text for question in questions)
     assert not any(oracle.is_guess(question) for question in questions)
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "module", "parse"),
+    [
+        (city, reading, "plain_question"),
+        (city, topics, "_longest"),
+        (objects, meanings, "read_question"),
+    ],
+    ids=["city", "topics of a city", "objects"],
+)
+def test_a_question_to_all_targets_is_read_once(monkeypatch, knowledge, module, parse):
+    heard, real = [], getattr(module, parse)
+    monkeypatch.setattr(module, parse, lambda text: heard.append(text) or real(text))
+    forms = ("Is it known for its {} temples?", "Does it have {} trams or {} tea?", "Is it {} red?")
+    for form in forms:
+        heard.clear()
+        question = form.replace("{}", f"truly {knowledge.__name__} {parse}")  # asked nowhere else
+        for target in knowledge.targets():
+            oracle = knowledge.oracle(target)
+            oracle.answer(question)
+            oracle.is_guess(question)
+        assert 1 <= len(heard) == len(set(heard)), heard
 
 
 def test_games_offer_all_targets_of_their_knowledge():

@@ -2,7 +2,7 @@
 
 The posterior tolerates noise: an answer that agrees with a target's has probability AGREE under
 it, one that contradicts it 1 - AGREE, and one that either side leaves open says nothing. Each
-distinct question is asked of all targets once, and the answers are kept.
+distinct question is read once, asked of all targets, and the answers are kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Yes/no claims about one city: location, size, capital status, country, topics.
 
-`Claims.truth` takes the plain text after the verb ("located in asia", "the capital of COUNTRY",
-"known for its beaches") and returns True, False, or None where that is not known.
+A `Claim` is the plain text after the verb ("located in asia", "the capital of COUNTRY", "known for
+its beaches"), read once for all cities; `Claims.truth` says of one city True, False, or None where
+that is not known.
 """
 
 # ruff: noqa: E501 - one pattern a line reads best
@@ -9,7 +10,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
 
 from aria_dvc.oracles.city.country import CountryClaims
 from aria_dvc.oracles.city.facts import CityFacts
@@ -17,7 +20,7 @@ from aria_dvc.oracles.city.gazetteer import ranges, regions, towns
 from aria_dvc.oracles.city.lists import CLUBS, DEMONYMS, LARGEST
 from aria_dvc.oracles.city.logic import NUMBER, all_of, any_of, between, millions, not_
 from aria_dvc.oracles.city.places import Places
-from aria_dvc.oracles.city.topics import Topics
+from aria_dvc.oracles.city.topics import Phrase, Topics
 from aria_dvc.oracles.city.water import WaterClaims
 
 _LOCATED = r"(?:(?:\w+ly )?(?:located|situated|found|based|set|positioned|lying|nestled|built) )?"
@@ -45,11 +48,55 @@ _JOINED = re.compile(
 _ONCE = (
     r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past) )+"
 )
+_STILL = re.compile(r"^once (?!.*\b(?:capital|colony|colonial|territory|protectorate|empire|by)\b)")
 _FINAL = frozenset({"former", "in", "capital", "population", "coast", "hemisphere", "rank"})
 """Topics whose rules understand the whole claim: unknown there is unknown everywhere."""
 
-Check = Callable[[re.Match[str]], bool | None]
-Rule = tuple[str, str, Check]
+
+class Claim:
+    """A claim in plain form, the same for every city: read once, when asked for."""
+
+    def __init__(self, said: str) -> None:
+        text = re.sub(r"\s+", " ", _HEDGE.sub("", said)).strip(" ,")
+        self.text = _STILL.sub("", text)
+
+    @cached_property
+    def halves(self) -> tuple[Claim, str, Claim] | None:
+        """Two claims and the "and" or "or" between them."""
+        joined = _JOINED.match(self.text)
+        return (Claim(joined[1]), joined[2], Claim(joined[3])) if joined else None
+
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        """The rules that the claim fits, in their order."""
+        found = ((topic, check, pattern.match(self.text)) for topic, pattern, check in _RULES)
+        return tuple(Fit(topic, check, match) for topic, check, match in found if match)
+
+    @cached_property
+    def phrase(self) -> Phrase:
+        """The whole claim as something that a city may be known for."""
+        return Phrase(self.text)
+
+
+class Fit:
+    """A claim as one rule reads it; `[1]` is the first group of the rule's pattern."""
+
+    def __init__(self, topic: str, check: Check, match: re.Match[str]) -> None:
+        self.topic, self.check, self._match = topic, check, match
+
+    def __getitem__(self, group: int) -> Any:  # as of a match: str, or None where it took no part
+        return self._match[group]
+
+    @cached_property
+    def phrase(self) -> Phrase:
+        """The first group as something that a city may be known for."""
+        return Phrase(self[1])
+
+    @cached_property
+    def names(self) -> tuple[Phrase, ...]:
+        """The places and sights that the first group names, without articles."""
+        parts = [part.strip() for part in re.split(r" or |,| and ", self[1]) if part.strip()]
+        return tuple(Phrase(re.sub(r"^(?:the|a|any) ", "", part)) for part in parts)
 
 
 class Claims:
@@ -61,91 +108,18 @@ class Claims:
         self.topics = Topics(facts)
         self.water = WaterClaims(facts, self.places)
         self.country = CountryClaims(facts, self.places)
-        self.rules: list[tuple[str, re.Pattern[str], Check]] = [
-            (topic, re.compile(pattern), check) for topic, pattern, check in self._rules()
-        ]
 
-    def truth(self, claim: str) -> tuple[bool | None, str]:
-        """Truth and topic of a claim in plain form."""
-        claim = re.sub(r"\s+", " ", _HEDGE.sub("", claim)).strip(" ,")
-        claim = re.sub(
-            r"^once (?!.*\b(?:capital|colony|colonial|territory|protectorate|empire|by)\b)",
-            "",
-            claim,
-        )
-        joined = _JOINED.match(claim)
-        if joined:
-            (first, topic), (second, _) = self.truth(joined[1]), self.truth(joined[3])
-            return (all_of if joined[2] == "and" else any_of)([first, second]), topic
-        for topic, pattern, check in self.rules:
-            match = pattern.match(claim)
-            if match:
-                result = check(match)
-                if result is not None or topic in _FINAL:
-                    return result, topic
-        return self.topics.truth(claim), "topic"
-
-    # -- rules, tried in order: topic, pattern of the whole claim, check ------------------------
-
-    def _rules(self) -> list[Rule]:
-        return [*self._by_the_water(), *self._in_places(), *self._of_rank_and_size()]
-
-    def _by_the_water(self) -> list[Rule]:
-        coast = r"(?:a |the )?(?:coast(?:al)?(?:line)?(?: (?:area|region|city|town|line|location))?|sea(?:side|shore)?|ocean(?:front)?|beach)"
-        return [
-            ("coast", rf"^{_LOCATED}(?:directly )?(?:on|in|along|at|by|right on) {coast}$", lambda m: self.water.coastal()),
-            ("coast", r"^(?:a |an )?(?:major )?(?:coastal|seaside)(?: (?:city|town|location|area|region))?$", lambda m: self.water.coastal()),
-            ("coast", r"^(?:have )?(?:a |any )?(?:coastline|coast|access to the (?:sea|ocean)|sea access|seafront|shoreline)$", lambda m: self.water.coastal()),
-            ("coast", rf"^{_LOCATED}(?:near|close to|by) {coast}$", lambda m: self.facts.coast in {"yes", "near"}),
-            ("coast", rf"^{_LOCATED}(?:(?:in )?(?:a )?)?(?:inland|landlocked|in the interior)(?: (?:city|area|region|location|town))?$", lambda m: not_(self.water.coastal())),
-            ("coast", rf"^{_LOCATED}on (?:the |a )?(?:far )?({_DIR}) coast(?:line)? of (?:the )?(.+)$", lambda m: self.water.coast_part(m[1], m[2])),
-            ("coast", rf"^{_LOCATED}on (?:the )?({_DIR}) coast(?:line)?$", lambda m: self.water.coast_part(m[1], "COUNTRY")),
-            ("coast", rf"^{_LOCATED}(?:on|along) the coast(?:line)? of (?:the )?(.+)$", lambda m: self.water.coast_of(m[1])),
-            ("coast", rf"^{_LOCATED}(?:on|along) (?:the )?(?:({_DIR}) )?([a-z ]+?) (?:coast|coastline)(?: of (.+))?$", lambda m: self.water.named_coast(m[1], m[2], m[3])),
-            ("water", rf"^{_LOCATED}(?:on|along|at|by|in|near|close to|next to) (?:the )?(?:(?:{_DIR}) )?(?:banks?|shores?|shoreline|edge|mouth|side)? ?(?:of|to)? ?(?:a|any|the)? ?(?:major |large |big |famous |significant |main |well known |important )*(river|lake|ocean|sea|body of water|bodies of water|waterway|canal|bay|gulf|river or lake|lake or river|river or body of water|rivers or bodies of water|river or coastline|rivers|lakes|coast or (?:a )?(?:major )?body of water|coastline or (?:a )?(?:major )?body of water|coast or body of water)s?$", lambda m: self.water.any_water(m[1])),
-            ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing) (?:the )?(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side|bank)? ?(?:of )?(?:the )?(.+)$", lambda m: self.water.named_water(m[1], m[2])),
-            ("island", rf"^{_LOCATED}(?:on|in) (?:an|one of the|its own) islands?(?: nation| country| city)?$|^(?:an )?island(?: city| nation)?$", lambda m: self.water.on_island()),
-            ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda m: self.facts.country.islands or None),
-        ]  # fmt: skip
-
-    def _in_places(self) -> list[Rule]:
-        return [
-            ("equator", rf"^{_LOCATED}(?:near|close to|on|along) the equator$", lambda m: between(abs(self.facts.latitude), 7, 13)),
-            ("hemisphere", rf"^{_LOCATED}(?:in|within) the (north|south|east|west)(?:ern)? hemisphere$", lambda m: self.hemisphere(m[1])),
-            ("hemisphere", rf"^{_LOCATED}(north|south) of the equator$", lambda m: self.hemisphere(m[1])),
-            ("climate", rf"^{_LOCATED}in (?:a |an )?((?:\w+ )+climate)(?: zone)?$", lambda m: self.topics.truth(m[1])),
-            ("altitude", rf"^{_LOCATED}(?:at )?(?:an )?(?:elevation |altitude )?(?:of )?(?:above|over|more than|higher than) (\d+) (?:meters|metres|m)(?: above sea level| high)?$", lambda m: self.facts.elevation > int(m[1])),
-            ("tropics", rf"^{_LOCATED}in (?:the tropics|a tropical (?:region|area|zone|country))$", lambda m: between(abs(self.facts.latitude), 22.6, 24.5)),
-            ("altitude", rf"^{_LOCATED}(?:at|in|on) (?:a |an )?(?:very |relatively )?(?:high|higher|significant)(?: altitude| elevation| altitude above sea level| elevation above sea level)$|^have a (?:high|higher) (?:altitude|elevation)$", lambda m: not_(between(self.facts.elevation, 500, 850))),
-            ("altitude", rf"^{_LOCATED}(?:at|near|below) sea level$", lambda m: between(self.facts.elevation, 26, 60)),
-            ("border", rf"^{_LOCATED}(?:near|close to|on|at|along) (?:the |a |any )?(?:{_DIR} )?(?:international )?borders?(?: (?:with|of|to|between|shared with))? ?(.*)$", lambda m: self.country.border(m[1])),
-            ("mountain", rf"^{_LOCATED}(?:in|near|at|on|close to|along|at the foot of|within|by|surrounded by|next to)(?: the)? (?:foot of |foothills of |base of |slopes of )?(?:the |a )?(.+)$", lambda m: self.places.near_mountain(m[1]) if m[1] in ranges() else None),
-            ("continents", rf"^{_LOCATED}(?:span|spans|straddles?|covers?|lie|connects?|bridges?|spread|spanning|straddling|connecting)? ?(?:on|in|across|over|between)? ?(?:more than one|(?:both of )?(?:two|2|multiple|several)(?: different)?) continents?(?: at once)?$", lambda m: "continents" in self.facts.text),
-            ("state", r"^(?:an? )?(?:independent |sovereign )?city(?: ?state| and a country| nation)$", lambda m: self.city_state()),
-            ("in", rf"^{_LOCATED}(?:in|within|inside|on|part of|from|at) (?:the )?(?:same )?(?:continent of |country of |main island of |island of |subcontinent of )?(.+)$", lambda m: self.within(m[1])),
-            ("in", r"^(?:a |an )?(?:city |town |part |place |located )+(?:in|of|within) (?:the )?(.+)$", lambda m: self.within(m[1])),
-            ("kind", r"^(?:an? )?([a-z]+) (?:city|town)$", lambda m: self.adjective(m[1])),
-            ("near", rf"^{_LOCATED}(?:near|close to|next to|nearby|in (?:the vicinity of|close proximity to)|adjacent to|in the proximity of|within (?:a )?(?:short|driving) distance (?:of|from)|not far from|just outside) (?:the )?(.+)$", lambda m: self.near(m[1])),
-        ]  # fmt: skip
-
-    def _of_rank_and_size(self) -> list[Rule]:
-        return [
-            ("capital", r"^(?:a |the )?(?:current )?(?:national )?capital(?: city)?(?: (?:of|for|in) (?:the |its |a |their )?(?:own )?(.+))?$", lambda m: self.capital(m[1])),
-            ("capital", r"^(?:a |the |its )?(?:provincial|state|regional|prefectural|departmental) capital(?: (?:city )?(?:of|in) (?:the |its )?(.+))?$", lambda m: self.capital(m[1] or "province")),
-            ("capital", r"^(.+?)s? capital(?: city)?$", lambda m: self.capital(m[1]) if m[1] in regions() else None),
-            ("former", rf"^{_ONCE}(?:the |a )?capital(?: city)?(?: of (?:the )?(.+))?$", lambda m: self.former_capital(m[1])),
-            ("former", rf"^{_ONCE}(?:a |part of the )?(\w+) (?:colony|colonial city|territory|protectorate|empire)$", lambda m: self.country.colony(m[1])),
-            ("former", rf"^{_ONCE}(?:colonized|colonised|ruled|occupied|governed) by (?:the )?(\w+?)(?: empire)?$", lambda m: self.country.colony(m[1])),
-            ("population", rf"^(?:have )?(?:a |its |the )?(?:total |current |large )?population(?: size)? (?:of |that is )?(?:is )?(over|more than|greater than|larger than|above|exceeding|at least|higher than|bigger than|of over|of more than|less than|under|below|fewer than|smaller than|lower than|at most) {NUMBER}(?: people| inhabitants| residents)?$", lambda m: self.population(m[1], m[2], m[3])),
-            ("population", rf"^(?:have )?(over|more than|at least|less than|under|below|fewer than) {NUMBER} (?:people|inhabitants|residents|citizens)?(?: (?:living |who live )?(?:in (?:CITY|it)|there|here))?$", lambda m: self.population(m[1], m[2], m[3])),
-            ("population", rf"^population ?(?:size )?(over|more than|greater than|larger than|above|exceed|exceeding|at least|less than|under|below|fewer than) {NUMBER}(?: people| inhabitants| residents)?$", lambda m: self.population(m[1], m[2], m[3])),
-            ("population", r"^(?:have )?(?:a |an )?(?:very |relatively |particularly )?(large|big|high|small|low|dense)(?: and dense| and diverse)? ?population(?: density| size)?$|^(?:very |a )?(densely|highly|sparsely)(?: |-)populated(?: city| area)?$", lambda m: self.big(m[1] or m[2])),
-            ("size", r"^(?:a |the )?(?:very )?(large|big|major|huge|small|tiny|medium sized|mid sized|metropolitan|populous|mega)(?: ?city| town| metropolis| village| metropolitan (?:city|area)| urban (?:center|area))?$", lambda m: self.big(m[1])),
-            ("size", r"^(?:a )?(metropolis|megacity|mega city|village|small town|rural area|town)$", lambda m: self.big(m[1])),
-            ("rank", r"^(?:the )?(?:(second|third|fourth|fifth|sixth|2nd|3rd|4th) )?(?:largest|most populous|biggest|most populated)(?: and most populous)?(?: city| metropolis| urban area| metropolitan area)?(?: (?:in|of) (?:terms of population in )?(?:the )?(.+?))?(?: (?:by|in terms of) population)?$", lambda m: self.rank(m[1], m[2])),
-            ("rank", r"^one of (?:the )?(?:largest|biggest|most populous|most populated|largest and most populous|major)(?: and most \w+)? (?:cities|metropolitan areas|urban areas|metropolises)(?: (?:in|of) (?:the )?(.+))?$", lambda m: self.among(m[1])),
-            ("language", r"^(?:in )?(?:a |an )?(.+?)[ -]speaking(?: country| city| region| nation| area)?$", lambda m: self.country.speaks(m[1])),
-        ]  # fmt: skip
+    def truth(self, claim: Claim) -> tuple[bool | None, str]:
+        """Truth and topic of a claim."""
+        if claim.halves:
+            first, joint, second = claim.halves
+            (value, topic), (other, _) = self.truth(first), self.truth(second)
+            return (all_of if joint == "and" else any_of)([value, other]), topic
+        for fit in claim.fits:
+            result = fit.check(self, fit)
+            if result is not None or fit.topic in _FINAL:
+                return result, fit.topic
+        return self.topics.truth(claim.phrase), "topic"
 
     # -- in and near ---------------------------------------------------------------------------
 
@@ -187,13 +161,12 @@ class Claims:
         place = DEMONYMS.get(word)
         return self.places.within(place) if place else None
 
-    def near(self, phrase: str) -> bool | None:
+    def near(self, names: Sequence[Phrase]) -> bool | None:
         """Whether the city lies near one of the named towns, mountains, waters or sights."""
-        parts = [part for part in re.split(r" or |,| and ", phrase) if part.strip()]
-        return any_of([self._near_one(part.strip()) for part in parts])
+        return any_of([self._near_one(named) for named in names])
 
-    def _near_one(self, name: str) -> bool | None:
-        name = re.sub(r"^(?:the|a|any) ", "", name)
+    def _near_one(self, named: Phrase) -> bool | None:
+        name = named.text
         for check in (self.places.near_mountain, self.places.near_town):
             result = check(name)
             if result is not None:
@@ -207,7 +180,7 @@ class Claims:
             and head in towns()
         ):
             return self.places.near_town(head)
-        return self.topics.near(name)
+        return self.topics.near(named)
 
     def hemisphere(self, side: str) -> bool | None:
         """`side` is north, south, east or west."""
@@ -334,3 +307,65 @@ class Claims:
         if not inside:
             return inside
         return True if self.facts.population >= 3 or (self.facts.rank or 99) <= 10 else None
+
+
+# -- rules, tried in order: topic, pattern of the whole claim, check ----------------------------
+
+Check = Callable[[Claims, Fit], bool | None]
+Rule = tuple[str, str, Check]
+
+_COAST = r"(?:a |the )?(?:coast(?:al)?(?:line)?(?: (?:area|region|city|town|line|location))?|sea(?:side|shore)?|ocean(?:front)?|beach)"
+_BY_THE_WATER: list[Rule] = [
+    ("coast", rf"^{_LOCATED}(?:directly )?(?:on|in|along|at|by|right on) {_COAST}$", lambda c, m: c.water.coastal()),
+    ("coast", r"^(?:a |an )?(?:major )?(?:coastal|seaside)(?: (?:city|town|location|area|region))?$", lambda c, m: c.water.coastal()),
+    ("coast", r"^(?:have )?(?:a |any )?(?:coastline|coast|access to the (?:sea|ocean)|sea access|seafront|shoreline)$", lambda c, m: c.water.coastal()),
+    ("coast", rf"^{_LOCATED}(?:near|close to|by) {_COAST}$", lambda c, m: c.facts.coast in {"yes", "near"}),
+    ("coast", rf"^{_LOCATED}(?:(?:in )?(?:a )?)?(?:inland|landlocked|in the interior)(?: (?:city|area|region|location|town))?$", lambda c, m: not_(c.water.coastal())),
+    ("coast", rf"^{_LOCATED}on (?:the |a )?(?:far )?({_DIR}) coast(?:line)? of (?:the )?(.+)$", lambda c, m: c.water.coast_part(m[1], m[2])),
+    ("coast", rf"^{_LOCATED}on (?:the )?({_DIR}) coast(?:line)?$", lambda c, m: c.water.coast_part(m[1], "COUNTRY")),
+    ("coast", rf"^{_LOCATED}(?:on|along) the coast(?:line)? of (?:the )?(.+)$", lambda c, m: c.water.coast_of(m[1])),
+    ("coast", rf"^{_LOCATED}(?:on|along) (?:the )?(?:({_DIR}) )?([a-z ]+?) (?:coast|coastline)(?: of (.+))?$", lambda c, m: c.water.named_coast(m[1], m[2], m[3])),
+    ("water", rf"^{_LOCATED}(?:on|along|at|by|in|near|close to|next to) (?:the )?(?:(?:{_DIR}) )?(?:banks?|shores?|shoreline|edge|mouth|side)? ?(?:of|to)? ?(?:a|any|the)? ?(?:major |large |big |famous |significant |main |well known |important )*(river|lake|ocean|sea|body of water|bodies of water|waterway|canal|bay|gulf|river or lake|lake or river|river or body of water|rivers or bodies of water|river or coastline|rivers|lakes|coast or (?:a )?(?:major )?body of water|coastline or (?:a )?(?:major )?body of water|coast or body of water)s?$", lambda c, m: c.water.any_water(m[1])),
+    ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing) (?:the )?(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side|bank)? ?(?:of )?(?:the )?(.+)$", lambda c, m: c.water.named_water(m[1], m[2])),
+    ("island", rf"^{_LOCATED}(?:on|in) (?:an|one of the|its own) islands?(?: nation| country| city)?$|^(?:an )?island(?: city| nation)?$", lambda c, m: c.water.on_island()),
+    ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda c, m: c.facts.country.islands or None),
+]  # fmt: skip
+_IN_PLACES: list[Rule] = [
+    ("equator", rf"^{_LOCATED}(?:near|close to|on|along) the equator$", lambda c, m: between(abs(c.facts.latitude), 7, 13)),
+    ("hemisphere", rf"^{_LOCATED}(?:in|within) the (north|south|east|west)(?:ern)? hemisphere$", lambda c, m: c.hemisphere(m[1])),
+    ("hemisphere", rf"^{_LOCATED}(north|south) of the equator$", lambda c, m: c.hemisphere(m[1])),
+    ("climate", rf"^{_LOCATED}in (?:a |an )?((?:\w+ )+climate)(?: zone)?$", lambda c, m: c.topics.truth(m.phrase)),
+    ("altitude", rf"^{_LOCATED}(?:at )?(?:an )?(?:elevation |altitude )?(?:of )?(?:above|over|more than|higher than) (\d+) (?:meters|metres|m)(?: above sea level| high)?$", lambda c, m: c.facts.elevation > int(m[1])),
+    ("tropics", rf"^{_LOCATED}in (?:the tropics|a tropical (?:region|area|zone|country))$", lambda c, m: between(abs(c.facts.latitude), 22.6, 24.5)),
+    ("altitude", rf"^{_LOCATED}(?:at|in|on) (?:a |an )?(?:very |relatively )?(?:high|higher|significant)(?: altitude| elevation| altitude above sea level| elevation above sea level)$|^have a (?:high|higher) (?:altitude|elevation)$", lambda c, m: not_(between(c.facts.elevation, 500, 850))),
+    ("altitude", rf"^{_LOCATED}(?:at|near|below) sea level$", lambda c, m: between(c.facts.elevation, 26, 60)),
+    ("border", rf"^{_LOCATED}(?:near|close to|on|at|along) (?:the |a |any )?(?:{_DIR} )?(?:international )?borders?(?: (?:with|of|to|between|shared with))? ?(.*)$", lambda c, m: c.country.border(m[1])),
+    ("mountain", rf"^{_LOCATED}(?:in|near|at|on|close to|along|at the foot of|within|by|surrounded by|next to)(?: the)? (?:foot of |foothills of |base of |slopes of )?(?:the |a )?(.+)$", lambda c, m: c.places.near_mountain(m[1]) if m[1] in ranges() else None),
+    ("continents", rf"^{_LOCATED}(?:span|spans|straddles?|covers?|lie|connects?|bridges?|spread|spanning|straddling|connecting)? ?(?:on|in|across|over|between)? ?(?:more than one|(?:both of )?(?:two|2|multiple|several)(?: different)?) continents?(?: at once)?$", lambda c, m: "continents" in c.facts.text),
+    ("state", r"^(?:an? )?(?:independent |sovereign )?city(?: ?state| and a country| nation)$", lambda c, m: c.city_state()),
+    ("in", rf"^{_LOCATED}(?:in|within|inside|on|part of|from|at) (?:the )?(?:same )?(?:continent of |country of |main island of |island of |subcontinent of )?(.+)$", lambda c, m: c.within(m[1])),
+    ("in", r"^(?:a |an )?(?:city |town |part |place |located )+(?:in|of|within) (?:the )?(.+)$", lambda c, m: c.within(m[1])),
+    ("kind", r"^(?:an? )?([a-z]+) (?:city|town)$", lambda c, m: c.adjective(m[1])),
+    ("near", rf"^{_LOCATED}(?:near|close to|next to|nearby|in (?:the vicinity of|close proximity to)|adjacent to|in the proximity of|within (?:a )?(?:short|driving) distance (?:of|from)|not far from|just outside) (?:the )?(.+)$", lambda c, m: c.near(m.names)),
+]  # fmt: skip
+_OF_RANK_AND_SIZE: list[Rule] = [
+    ("capital", r"^(?:a |the )?(?:current )?(?:national )?capital(?: city)?(?: (?:of|for|in) (?:the |its |a |their )?(?:own )?(.+))?$", lambda c, m: c.capital(m[1])),
+    ("capital", r"^(?:a |the |its )?(?:provincial|state|regional|prefectural|departmental) capital(?: (?:city )?(?:of|in) (?:the |its )?(.+))?$", lambda c, m: c.capital(m[1] or "province")),
+    ("capital", r"^(.+?)s? capital(?: city)?$", lambda c, m: c.capital(m[1]) if m[1] in regions() else None),
+    ("former", rf"^{_ONCE}(?:the |a )?capital(?: city)?(?: of (?:the )?(.+))?$", lambda c, m: c.former_capital(m[1])),
+    ("former", rf"^{_ONCE}(?:a |part of the )?(\w+) (?:colony|colonial city|territory|protectorate|empire)$", lambda c, m: c.country.colony(m[1])),
+    ("former", rf"^{_ONCE}(?:colonized|colonised|ruled|occupied|governed) by (?:the )?(\w+?)(?: empire)?$", lambda c, m: c.country.colony(m[1])),
+    ("population", rf"^(?:have )?(?:a |its |the )?(?:total |current |large )?population(?: size)? (?:of |that is )?(?:is )?(over|more than|greater than|larger than|above|exceeding|at least|higher than|bigger than|of over|of more than|less than|under|below|fewer than|smaller than|lower than|at most) {NUMBER}(?: people| inhabitants| residents)?$", lambda c, m: c.population(m[1], m[2], m[3])),
+    ("population", rf"^(?:have )?(over|more than|at least|less than|under|below|fewer than) {NUMBER} (?:people|inhabitants|residents|citizens)?(?: (?:living |who live )?(?:in (?:CITY|it)|there|here))?$", lambda c, m: c.population(m[1], m[2], m[3])),
+    ("population", rf"^population ?(?:size )?(over|more than|greater than|larger than|above|exceed|exceeding|at least|less than|under|below|fewer than) {NUMBER}(?: people| inhabitants| residents)?$", lambda c, m: c.population(m[1], m[2], m[3])),
+    ("population", r"^(?:have )?(?:a |an )?(?:very |relatively |particularly )?(large|big|high|small|low|dense)(?: and dense| and diverse)? ?population(?: density| size)?$|^(?:very |a )?(densely|highly|sparsely)(?: |-)populated(?: city| area)?$", lambda c, m: c.big(m[1] or m[2])),
+    ("size", r"^(?:a |the )?(?:very )?(large|big|major|huge|small|tiny|medium sized|mid sized|metropolitan|populous|mega)(?: ?city| town| metropolis| village| metropolitan (?:city|area)| urban (?:center|area))?$", lambda c, m: c.big(m[1])),
+    ("size", r"^(?:a )?(metropolis|megacity|mega city|village|small town|rural area|town)$", lambda c, m: c.big(m[1])),
+    ("rank", r"^(?:the )?(?:(second|third|fourth|fifth|sixth|2nd|3rd|4th) )?(?:largest|most populous|biggest|most populated)(?: and most populous)?(?: city| metropolis| urban area| metropolitan area)?(?: (?:in|of) (?:terms of population in )?(?:the )?(.+?))?(?: (?:by|in terms of) population)?$", lambda c, m: c.rank(m[1], m[2])),
+    ("rank", r"^one of (?:the )?(?:largest|biggest|most populous|most populated|largest and most populous|major)(?: and most \w+)? (?:cities|metropolitan areas|urban areas|metropolises)(?: (?:in|of) (?:the )?(.+))?$", lambda c, m: c.among(m[1])),
+    ("language", r"^(?:in )?(?:a |an )?(.+?)[ -]speaking(?: country| city| region| nation| area)?$", lambda c, m: c.country.speaks(m[1])),
+]  # fmt: skip
+_RULES = [
+    (topic, re.compile(pattern), check)
+    for topic, pattern, check in (*_BY_THE_WATER, *_IN_PLACES, *_OF_RANK_AND_SIZE)
+]

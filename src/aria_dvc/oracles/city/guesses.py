@@ -63,18 +63,21 @@ def guesses(name: str, question: str) -> bool:
     return is_guess(question, _guesses(name), _any_guess())
 
 
-def names_stranger(question: str, name: str) -> bool:
-    """Whether the question guesses a capitalised name that nobody knows: "Is it Khiva?".
+def stranger(question: str) -> str:
+    """The capitalised name that nobody knows and that is guessed ("Is it Khiva?"), folded, or "".
 
-    Not where it may be a misspelling of the city's own name or an adjective.
+    Adjectives are no names.
     """
     found = _PROPER.search(question)
     if not found or _ADJECTIVE.search(found[1]) or is_place(fold(found[1])):
-        return False
-    stranger, own = fold(found[1]), find_city(name).names
-    if get_close_matches(stranger, own, 1, LIKE_OWN):
-        return False
-    return is_guess(question, _GRAMMAR.pattern([fold(found[0])]), _any_guess())
+        return ""
+    guessed = is_guess(question, _GRAMMAR.pattern([fold(found[0])]), _any_guess())
+    return fold(found[1]) if guessed else ""
+
+
+def like_own(stranger: str, name: str) -> bool:
+    """Whether a folded name may be a misspelling of the city's own."""
+    return bool(get_close_matches(stranger, find_city(name).names, 1, LIKE_OWN))
 
 
 def _places(name: str) -> frozenset[str]:

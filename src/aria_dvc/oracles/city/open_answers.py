@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from aria_dvc.oracles.city.claims import Claims
 from aria_dvc.oracles.city.lists import SIGHT_KINDS, SIGHTS_LEFT_OUT
+from aria_dvc.oracles.city.topics import Phrase
 from aria_dvc.oracles.text import fold
 
 _ASKS_NAME = re.compile(
@@ -51,9 +53,66 @@ _NAMED_TOPICS = frozenset(
      "mountains", "border", "continent", "known", "religion", "clothing"}
 )  # fmt: skip
 """Topics whose answer fits "what is the name of the ...": one outstanding thing each."""
+_METRO = Phrase("known for its metro system")
+
+Say = Callable[["OpenAnswers"], str]
+Slot = tuple[str, str, Say]
 
 
-Slot = tuple[str, str, Callable[[], str]]
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """An open question, the same for every city.
+
+    `kind` is the kind of sight that it asks for first of all, empty if it is none; `topic` and `say`
+    are what it is about besides. What is not understood says nothing.
+    """
+
+    kind: str
+    topic: str
+    say: Say
+
+
+def read_open(text: str) -> OpenQuestion:
+    """What an open question in plain form asks for."""
+    if _ASKS_NAME.search(text):
+        return OpenQuestion("", "name", lambda _: "I cannot say the name.")
+    return OpenQuestion(_kind_of_sight(text), *_slot(text))
+
+
+def _nothing(_: OpenAnswers) -> str:
+    return ""
+
+
+def _slot(text: str) -> tuple[str, Say]:
+    if _DETAIL.search(text):
+        return "detail", _nothing
+    kind = _KIND_ASKED.search(text)
+    if kind:
+        return "sight", lambda answers: answers.sight(kind[1])
+    one = _ONE_NAME.search(text) is not None
+    if one and _RESTRICTED.search(text):
+        return "detail", _nothing
+    for topic, pattern, say in _SLOTS:
+        if pattern.search(text):
+            return topic, _nothing if one and topic not in _NAMED_TOPICS else say
+    return "open", _nothing
+
+
+def _kind_of_sight(text: str) -> str:
+    match = re.match(
+        r"^(?:what|which)(?: (?:is|are|s))? (?:the |a |an |one |some )*(?:names? of (?:the |a |an |one of the |any |some )*)?(?P<rest>.+)$",
+        text,
+    ) or re.match(
+        r"^(?:are there any|is there an?|do you have any|tell me about (?:any |the |some |a )*|describe (?:any |the |some |a )*)(?P<rest>.+)$",
+        text,
+    )
+    if not match:
+        return ""
+    rest = re.sub(rf"^(?:CITYs |CITY )?{_QUALITY}", "", match["rest"].strip())
+    rest = re.sub(_PLACE_TAIL, "", rest).strip()
+    rest = re.sub(rf"^{_QUALITY}", "", rest + " ").strip()
+    kind = rest if rest in SIGHT_KINDS else rest.removesuffix("s")
+    return kind if kind in SIGHT_KINDS or kind == "river" else ""
 
 
 class OpenAnswers:
@@ -62,112 +121,23 @@ class OpenAnswers:
     def __init__(self, claims: Claims) -> None:
         self.claims = claims
         self.facts = claims.facts
-        self.slots: list[tuple[str, re.Pattern[str], Callable[[], str]]] = [
-            (topic, re.compile(rf"\b(?:{pattern})\b"), say) for topic, pattern, say in self._slots()
-        ]
+        self.say = claims.facts.say
 
-    def answer(self, text: str) -> tuple[str, str]:
+    def answer(self, asked: OpenQuestion) -> tuple[str, str]:
         """Text and topic; the text is empty if the question is not understood."""
-        if _ASKS_NAME.search(text):
-            return "I cannot say the name.", "name"
-        named = self._named_sight(text)
-        if named:
-            return named, "sight"
-        if _DETAIL.search(text):
-            return "", "detail"
-        kind = _KIND_ASKED.search(text)
-        if kind:
-            return self._sight(kind[1]), "sight"
-        one = _ONE_NAME.search(text) is not None
-        if one and _RESTRICTED.search(text):
-            return "", "detail"
-        for topic, pattern, say in self.slots:
-            if pattern.search(text):
-                return ("" if one and topic not in _NAMED_TOPICS else say()), topic
-        return "", "open"
+        named = self._one_of(asked.kind)
+        return (named, "sight") if named else (asked.say(self), asked.topic)
 
-    def _named_sight(self, text: str) -> str:
-        match = re.match(
-            r"^(?:what|which)(?: (?:is|are|s))? (?:the |a |an |one |some )*(?:names? of (?:the |a |an |one of the |any |some )*)?(?P<rest>.+)$",
-            text,
-        ) or re.match(
-            r"^(?:are there any|is there an?|do you have any|tell me about (?:any |the |some |a )*|describe (?:any |the |some |a )*)(?P<rest>.+)$",
-            text,
-        )
-        if not match:
-            return ""
-        rest = re.sub(rf"^(?:CITYs |CITY )?{_QUALITY}", "", match["rest"].strip())
-        rest = re.sub(_PLACE_TAIL, "", rest).strip()
-        rest = re.sub(rf"^{_QUALITY}", "", rest + " ").strip()
-        kind = rest if rest in SIGHT_KINDS else rest.removesuffix("s")
+    def _one_of(self, kind: str) -> str:
         if kind == "river" and self.facts.rivers.sure and "river" not in self.facts.sights:
             return self._waters()
-        sight = self.claims.topics.sight(kind) if kind in SIGHT_KINDS else None
-        return f"One that is well known is {_dotless(sight)}." if sight else ""
-
-    # -- slots, tried in order: topic, pattern of the question, answer ----------------------------
-
-    def _slots(self) -> list[Slot]:
-        return [*self._about_the_country(), *self._about_people(), *self._about_places()]
-
-    def _about_the_country(self) -> list[Slot]:
-        say = self.facts.say
-        return [
-            ("elevation", r"altitude|elevation|height above sea level|high above sea level", self._elevation),
-            ("currency", r"currency|money (?:is )?used", lambda: f"People pay in {say('currency')}."),
-            ("country_capital", r"capital(?: city)? of (?:COUNTRY|your country)", self._country_capital),
-            ("where", r"(?:which|what) (?:country|nation)|country (?:is|of)|name of COUNTRY|COUNTRYs name|what is COUNTRY$|in which country", self._country),
-            ("continent", r"continent|(?:which|what) (?:part|region|area) of the world|hemisphere", self._continent),
-            ("where", r"geographical? (?:location|position)|where is (?:it|CITY)|location of CITY|(?:what|which) (?:part|region|area|side) of (?:COUNTRY|the country)|proximity (?:of CITY )?to|where (?:exactly )?in|(?:which|what) (?:region|state|province)", self._where),
-            ("border", r"border(?:s|ing)?|neighbou?ring (?:countr(?:y|ies)|nations?)", self._borders),
-            ("language", r"official languages?", self._official_language),
-            ("language", r"languages?(?:s)?|mother tongue|speak|spoken", self._language),
-            ("population", r"populations?|how many people|inhabitants|how (?:big|large|populous) is CITY|size of CITY|CITY size", self._population),
-            ("climate", r"climate|weather|temperatures?|seasons?|rainfall|winters?|summers?|snow", lambda: f"The climate is {say('climate')}."),
-            ("religion", r"religions?|faith|religious (?:beliefs?|affiliation|group|composition|demographics)|worship", lambda: f"Mostly {say('religion')}."),
-        ]  # fmt: skip
-
-    def _about_people(self) -> list[Slot]:
-        say = self.facts.say
-        return [
-            ("cuisine", r"cuisines?|dish(?:es)?|foods?|(?:people|locals|you) eat|delicac(?:y|ies)|culinary|meals?|snacks?|street food|specialt(?:y|ies)", lambda: f"Typical dishes are {say('cuisine')}."),
-            ("nickname", r"nickname|known as|referred to|called the|moniker|slogan", self._nickname),
-            ("transport", r"transport(?:ation)?|get around|commute|traffic", self._transport),
-            ("clothing", r"clothing|clothes|dress|attire|costume|garments?|wear", lambda: f"A traditional dress is {say('dress')}." if say("dress") else ""),
-            ("history", r"historical (?:events?|moments?)|historical figures? or events?", lambda: f"In its history, {say('history')}."),
-            ("festival", r"festivals?|celebrations?|celebrated?|holidays?|cultural events?|annual events?|carnival|parade", lambda: f"Well known are {say('festival') or say('festivals')}."),
-            ("music", r"music|dance|song|instrument|performing art|art forms?", lambda: f"It is known for {say('music')}." if say("music") else ""),
-            ("sports", r"sports? teams?|football (?:club|team)s?|soccer (?:club|team)s?|teams?", lambda: f"Well-known teams are {say('team')}." if self.facts.text.get("team") else ""),
-            ("sports", r"sports?", lambda: f"Popular sports are {say('sport')}."),
-            ("people", r"historical figures?|famous (?:people|person|individuals?|figures?|residents?)|notable (?:people|person|figures?|individuals?)|figures?|celebrit(?:y|ies)|born in|leaders?|writers?|artists?|musicians?|actors?|athletes?|poets?|authors?|scientists?|personalit(?:y|ies)", self._people),
-            ("history", r"histor(?:y|ical (?:significance|events?|importance|background|facts?))|founded|established|how old|historically|(?<!economic )significance of CITY|past", lambda: f"In its history, {say('history')}."),
-            ("government", r"government|political (?:system|structure|situation|status|climate)|governed|ruled|politics", lambda: f"It belongs to {_article(say('government'))}."),
-            ("economy", r"industr(?:y|ies)|econom(?:y|ic|ies)|economic significance|jobs?|businesses|exports?|manufactur\w+|produced?|products?|companies|sectors?|livelihood|occupation", lambda: f"Its economy rests on {say('economy')}."),
-        ]  # fmt: skip
-
-    def _about_places(self) -> list[Slot]:
-        say = self.facts.say
-        return [
-            ("university", r"universit(?:y|ies)|educational institutions?|colleges?|schools?", lambda: self._sight("university")),
-            ("mountains", r"mountains?(?: ranges?)?|hills?|volcano(?:es)?|natural (?:features?|landmarks?|attractions?|wonders?)|geograph\w+|terrain|landscape|scenery", self._terrain),
-            ("waters", r"(?<!river or )(?:lakes?|reservoirs?|ponds?)(?! or rivers?)", self._lakes),
-            ("waters", r"coastline|(?<!river or )bod(?:y|ies) of water", self._nearest_water),
-            ("waters", r"rivers?|bod(?:y|ies) of water|lakes?|waterways?", self._waters),
-            ("museum", r"museums?|galler(?:y|ies)", lambda: self._sight("museum")),
-            ("park", r"parks?|gardens?|green spaces?", lambda: self._sight("park")),
-            ("market", r"markets?|bazaars?", lambda: self._sight("market")),
-            ("shopping", r"shopping|malls?", lambda: self._sight("shopping district")),
-            ("sights", r"landmarks?|attractions?|monuments?|sights?|places to (?:visit|see)|historic(?:al)? (?:sites?|places|buildings?|structures?)|tourist (?:sites?|spots?|destinations?)|things to (?:do|see)|buildings?|structures?|cultural (?:heritage|sites?|attractions?)|heritage sites?", self._sights),
-            ("stadium", r"stadiums?", lambda: self._sight("stadium")),
-            ("airport", r"airports?", lambda: self._sight("airport")),
-            ("zoo", r"zoos?", lambda: self._sight("zoo")),
-            ("known", r"(?:what|which)(?: else)? (?:is|makes|does|things? is|features? is) CITY|describe CITY|about CITY$|culture (?:of|in|like)", lambda: f"It is known for {say('known')}."),
-        ]  # fmt: skip
+        return self.sight(kind)
 
     def _leaks(self, text: str) -> bool:
         return any(name in fold(text) for name in self.facts.city.names)
 
-    def _sight(self, kind: str) -> str:
+    def sight(self, kind: str) -> str:
+        """Names the best known sight of a kind; empty if there is none."""
         sight = self.claims.topics.sight(kind)
         return f"One that is well known is {_dotless(sight)}." if sight else ""
 
@@ -230,7 +200,7 @@ class OpenAnswers:
         return f"It is called {nick}." if nick else ""
 
     def _transport(self) -> str:
-        metro = self.claims.topics.truth("known for its metro system")
+        metro = self.claims.topics.truth(_METRO)
         if metro is None:
             return ""
         return f"People get around by {'metro, bus and car' if metro else 'bus, car and taxi'}."
@@ -278,3 +248,56 @@ def _dotless(name: str | None) -> str:
 
 def _article(phrase: str) -> str:
     return phrase if phrase.startswith(("a ", "an ")) else f"a {phrase}"
+
+
+# -- slots, tried in order: topic, pattern of the question, answer ------------------------------
+
+_ABOUT_THE_COUNTRY: list[Slot] = [
+    ("elevation", r"altitude|elevation|height above sea level|high above sea level", OpenAnswers._elevation),
+    ("currency", r"currency|money (?:is )?used", lambda o: f"People pay in {o.say('currency')}."),
+    ("country_capital", r"capital(?: city)? of (?:COUNTRY|your country)", OpenAnswers._country_capital),
+    ("where", r"(?:which|what) (?:country|nation)|country (?:is|of)|name of COUNTRY|COUNTRYs name|what is COUNTRY$|in which country", OpenAnswers._country),
+    ("continent", r"continent|(?:which|what) (?:part|region|area) of the world|hemisphere", OpenAnswers._continent),
+    ("where", r"geographical? (?:location|position)|where is (?:it|CITY)|location of CITY|(?:what|which) (?:part|region|area|side) of (?:COUNTRY|the country)|proximity (?:of CITY )?to|where (?:exactly )?in|(?:which|what) (?:region|state|province)", OpenAnswers._where),
+    ("border", r"border(?:s|ing)?|neighbou?ring (?:countr(?:y|ies)|nations?)", OpenAnswers._borders),
+    ("language", r"official languages?", OpenAnswers._official_language),
+    ("language", r"languages?(?:s)?|mother tongue|speak|spoken", OpenAnswers._language),
+    ("population", r"populations?|how many people|inhabitants|how (?:big|large|populous) is CITY|size of CITY|CITY size", OpenAnswers._population),
+    ("climate", r"climate|weather|temperatures?|seasons?|rainfall|winters?|summers?|snow", lambda o: f"The climate is {o.say('climate')}."),
+    ("religion", r"religions?|faith|religious (?:beliefs?|affiliation|group|composition|demographics)|worship", lambda o: f"Mostly {o.say('religion')}."),
+]  # fmt: skip
+_ABOUT_PEOPLE: list[Slot] = [
+    ("cuisine", r"cuisines?|dish(?:es)?|foods?|(?:people|locals|you) eat|delicac(?:y|ies)|culinary|meals?|snacks?|street food|specialt(?:y|ies)", lambda o: f"Typical dishes are {o.say('cuisine')}."),
+    ("nickname", r"nickname|known as|referred to|called the|moniker|slogan", OpenAnswers._nickname),
+    ("transport", r"transport(?:ation)?|get around|commute|traffic", OpenAnswers._transport),
+    ("clothing", r"clothing|clothes|dress|attire|costume|garments?|wear", lambda o: f"A traditional dress is {o.say('dress')}." if o.say("dress") else ""),
+    ("history", r"historical (?:events?|moments?)|historical figures? or events?", lambda o: f"In its history, {o.say('history')}."),
+    ("festival", r"festivals?|celebrations?|celebrated?|holidays?|cultural events?|annual events?|carnival|parade", lambda o: f"Well known are {o.say('festival') or o.say('festivals')}."),
+    ("music", r"music|dance|song|instrument|performing art|art forms?", lambda o: f"It is known for {o.say('music')}." if o.say("music") else ""),
+    ("sports", r"sports? teams?|football (?:club|team)s?|soccer (?:club|team)s?|teams?", lambda o: f"Well-known teams are {o.say('team')}." if o.facts.text.get("team") else ""),
+    ("sports", r"sports?", lambda o: f"Popular sports are {o.say('sport')}."),
+    ("people", r"historical figures?|famous (?:people|person|individuals?|figures?|residents?)|notable (?:people|person|figures?|individuals?)|figures?|celebrit(?:y|ies)|born in|leaders?|writers?|artists?|musicians?|actors?|athletes?|poets?|authors?|scientists?|personalit(?:y|ies)", OpenAnswers._people),
+    ("history", r"histor(?:y|ical (?:significance|events?|importance|background|facts?))|founded|established|how old|historically|(?<!economic )significance of CITY|past", lambda o: f"In its history, {o.say('history')}."),
+    ("government", r"government|political (?:system|structure|situation|status|climate)|governed|ruled|politics", lambda o: f"It belongs to {_article(o.say('government'))}."),
+    ("economy", r"industr(?:y|ies)|econom(?:y|ic|ies)|economic significance|jobs?|businesses|exports?|manufactur\w+|produced?|products?|companies|sectors?|livelihood|occupation", lambda o: f"Its economy rests on {o.say('economy')}."),
+]  # fmt: skip
+_ABOUT_PLACES: list[Slot] = [
+    ("university", r"universit(?:y|ies)|educational institutions?|colleges?|schools?", lambda o: o.sight("university")),
+    ("mountains", r"mountains?(?: ranges?)?|hills?|volcano(?:es)?|natural (?:features?|landmarks?|attractions?|wonders?)|geograph\w+|terrain|landscape|scenery", OpenAnswers._terrain),
+    ("waters", r"(?<!river or )(?:lakes?|reservoirs?|ponds?)(?! or rivers?)", OpenAnswers._lakes),
+    ("waters", r"coastline|(?<!river or )bod(?:y|ies) of water", OpenAnswers._nearest_water),
+    ("waters", r"rivers?|bod(?:y|ies) of water|lakes?|waterways?", OpenAnswers._waters),
+    ("museum", r"museums?|galler(?:y|ies)", lambda o: o.sight("museum")),
+    ("park", r"parks?|gardens?|green spaces?", lambda o: o.sight("park")),
+    ("market", r"markets?|bazaars?", lambda o: o.sight("market")),
+    ("shopping", r"shopping|malls?", lambda o: o.sight("shopping district")),
+    ("sights", r"landmarks?|attractions?|monuments?|sights?|places to (?:visit|see)|historic(?:al)? (?:sites?|places|buildings?|structures?)|tourist (?:sites?|spots?|destinations?)|things to (?:do|see)|buildings?|structures?|cultural (?:heritage|sites?|attractions?)|heritage sites?", OpenAnswers._sights),
+    ("stadium", r"stadiums?", lambda o: o.sight("stadium")),
+    ("airport", r"airports?", lambda o: o.sight("airport")),
+    ("zoo", r"zoos?", lambda o: o.sight("zoo")),
+    ("known", r"(?:what|which)(?: else)? (?:is|makes|does|things? is|features? is) CITY|describe CITY|about CITY$|culture (?:of|in|like)", lambda o: f"It is known for {o.say('known')}."),
+]  # fmt: skip
+_SLOTS = [
+    (topic, re.compile(rf"\b(?:{pattern})\b"), say)
+    for topic, pattern, say in (*_ABOUT_THE_COUNTRY, *_ABOUT_PEOPLE, *_ABOUT_PLACES)
+]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from aria_dvc.oracles.text import strip_accents
 
@@ -96,8 +95,7 @@ class Question:
     negated: bool
 
 
-@lru_cache(maxsize=4096)
-def read_question(raw: str) -> Question:
+def plain_question(raw: str) -> Question:
     """The plain form of the (last) question in `raw`."""
     sentence = _last_question(strip_accents(raw))
     text = _plain(sentence)

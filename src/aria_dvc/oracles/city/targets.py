@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.text import fold, phrase_pattern
@@ -17,7 +17,7 @@ from aria_dvc.packaged import read_lines, read_rows, split
 PACKAGE = "aria_dvc.oracles.city"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class City:
     """One target. `name` and `country` are spelled as in the published list."""
 
@@ -30,7 +30,7 @@ class City:
         """The target as the environments write it, e.g. `Shanghai, China`."""
         return f"{self.name}, {self.country}"
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Every folded spelling that names the city."""
         return tuple(dict.fromkeys(fold(name) for name in (self.name, *self.aliases)))

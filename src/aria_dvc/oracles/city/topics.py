@@ -10,11 +10,13 @@ A claim is understood only if all its content words are covered by topics, names
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from aria_dvc.oracles.city.facts import CityFacts, city_facts
 from aria_dvc.oracles.city.lists import COMMON_NAMES, GENERIC_TOPICS, NEUTRAL, SIGHT_KINDS
+from aria_dvc.oracles.city.logic import all_of, any_of
 from aria_dvc.oracles.text import fold
 from aria_dvc.packaged import read_yaml
 
@@ -102,102 +104,159 @@ def _sight_pattern() -> re.Pattern[str]:
     return re.compile(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b")
 
 
+class Phrase:
+    """A piece of a claim in plain form, the same for every city: read once, when asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def content(self) -> Phrase:
+        """The phrase without "known for its" and the like."""
+        return Phrase(strip_frame(self.text))
+
+    @cached_property
+    def examples(self) -> tuple[Phrase, tuple[Phrase, ...]] | None:
+        """What stands before "such as", and the examples behind it."""
+        head, *rest = _EXAMPLES.split(self.text, maxsplit=1)
+        if not rest or not head:
+            return None
+        return Phrase(head), _contents(re.split(r" or | and |,", rest[0]))
+
+    @cached_property
+    def options(self) -> tuple[Phrase, ...]:
+        """The parts that "or" joins; none without an "or"."""
+        return _contents(re.split(r",? or |,", self.text)) if " or " in self.text else ()
+
+    @cached_property
+    def bare(self) -> Phrase | None:
+        """The phrase without the detail that "with" adds to it."""
+        head, *details = re.split(r" with | featuring ", self.text, maxsplit=1)
+        return Phrase(head) if details else None
+
+    @cached_property
+    def members(self) -> tuple[Phrase, ...]:
+        """The parts that "and" and commas join."""
+        parts = re.split(r",? and |,", self.text)
+        return _contents(part for part in parts if part.strip())
+
+    @cached_property
+    def pair(self) -> tuple[Phrase, ...]:
+        """The parts that "and" alone joins; none without an "and"."""
+        return _contents(self.text.split(" and ")) if " and " in self.text else ()
+
+    @cached_property
+    def named(self) -> Named:
+        """The topics and sights in it."""
+        return _named(self.text.strip(" ,"))
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of sight that it asks for: `a famous clock tower`."""
+        words = [word for word in self.text.strip(" ,").split() if word not in NEUTRAL]
+        kind = " ".join(words)
+        return tuple(SIGHT_KINDS.get(kind) or SIGHT_KINDS.get(kind.removesuffix("s"), ()))
+
+    @cached_property
+    def generic(self) -> bool:
+        """`heritage` in "indigenous culture or heritage" says nothing without the adjective."""
+        return all(topic.name in GENERIC_TOPICS for topic, _ in _longest(self.text))
+
+
+def _contents(parts: Iterable[str]) -> tuple[Phrase, ...]:
+    return tuple(Phrase(part).content for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The topics of a phrase, the cities of each sight in it, and whether other words are left."""
+
+    topics: tuple[Topic, ...]
+    sights: tuple[frozenset[str], ...]
+    left: bool
+
+
+def _named(text: str) -> Named:
+    """One phrase: the longest topics win, leftovers decide how far they can be trusted."""
+    sights = tuple(named_sights()[name] for name in _sight_pattern().findall(text))
+    rest = _sight_pattern().sub(" ", text)
+    chosen = _longest(rest)
+    for _, span in chosen:
+        rest = rest.replace(span, " " * 3, 1)
+    left = any(word not in NEUTRAL for word in re.findall(r"[a-zA-Z0-9']+", rest))
+    return Named(tuple(topic for topic, _ in chosen), sights, left)
+
+
 class Topics:
     """Truth of "known for", "home to" and "have" claims about one city."""
 
     def __init__(self, facts: CityFacts) -> None:
         self.facts = facts
 
-    def truth(self, claim: str) -> bool | None:
+    def truth(self, claim: Phrase) -> bool | None:
         """True, False, or None where the claim is not understood or not known."""
-        text = strip_frame(claim)
-        if not text:
+        phrase = claim.content
+        if not phrase.text:
             return None
-        if "unesco" in claim and " or unesco" not in claim and not self._unesco():
+        if "unesco" in claim.text and " or unesco" not in claim.text and not self._unesco():
             return self._unesco()
-        head, *examples = _EXAMPLES.split(text, maxsplit=1)
-        if examples and head:
-            detail = self._any(re.split(r" or | and |,", examples[0]))
+        if phrase.examples:
+            head, examples = phrase.examples
+            detail, main = self._any(examples), self._joined(head)
             if detail is not None:
-                return detail and self._joined(head) is not False
-            main = self._joined(head)
+                return detail and main is not False
             return main if main is False else None
-        return self._joined(text)
+        return self._joined(phrase)
 
     def _unesco(self) -> bool | None:
         return self.value(next(topic for topic in topics() if topic.name == "unesco"))
 
-    def near(self, name: str) -> bool | None:
+    def near(self, name: Phrase) -> bool | None:
         """Whether a sight of that name or a kind of it is in or by the city."""
-        return self._part(strip_frame(name))
+        return self._part(name.content)
 
-    def _joined(self, text: str) -> bool | None:
-        if " or " in text:
-            return self._any_or_whole(text)
-        head, *details = re.split(r" with | featuring ", text, maxsplit=1)
-        if details:
-            return self._detailed(head, text)
-        whole = self._part(text)
-        if whole is not None:
+    def _joined(self, phrase: Phrase) -> bool | None:
+        if phrase.options:
+            return self._any_or_whole(phrase)
+        if phrase.bare:
+            return self._detailed(phrase.bare, phrase)
+        whole = self._part(phrase)
+        if whole is not None or len(phrase.members) < 2:
             return whole
-        parts = [part for part in re.split(r",? and |,", text) if part.strip()]
-        if len(parts) < 2:
-            return None
-        values = [self._part(strip_frame(part)) for part in parts]
-        if False in values:
-            return False
-        return True if all(values) else None
+        return all_of([self._part(part) for part in phrase.members])
 
-    def _detailed(self, head: str, text: str) -> bool | None:
+    def _detailed(self, head: Phrase, phrase: Phrase) -> bool | None:
         """`a cathedral with glass windows`: the detail alone makes nothing false."""
         main = self._part(head)
-        return (self._part(text) or None) if main is not False else False
+        return (self._part(phrase) or None) if main is not False else False
 
-    def _any_or_whole(self, text: str) -> bool | None:
+    def _any_or_whole(self, phrase: Phrase) -> bool | None:
         """One true option is enough; what one topic covers as a whole counts too."""
-        parts = re.split(r",? or |,", text)
-        options = self._any(parts)
-        if options and self._part(strip_frame(parts[0])) is False:
-            firm = [part for part in parts[1:] if not _is_generic(strip_frame(part))]
-            return self._any(firm) or None
-        whole = self._part(text)
+        first, *others = phrase.options
+        options = self._any(phrase.options)
+        if options and self._part(first) is False:
+            return self._any([part for part in others if not part.generic]) or None
+        whole = self._part(phrase)
         return whole if options is None and whole else options
 
-    def _any(self, parts: list[str]) -> bool | None:
-        values = [self._and(strip_frame(part)) for part in parts if strip_frame(part)]
-        if any(values):
-            return True
-        return None if None in values or not values else False
+    def _any(self, parts: Sequence[Phrase]) -> bool | None:
+        return any_of([self._and(part) for part in parts if part.text])
 
-    def _and(self, text: str) -> bool | None:
-        value = self._part(text)
-        if value is not None or " and " not in text:
+    def _and(self, phrase: Phrase) -> bool | None:
+        value = self._part(phrase)
+        if value is not None or not phrase.pair:
             return value
-        values = [self._part(strip_frame(part)) for part in text.split(" and ")]
-        return False if False in values else True if all(values) else None
+        return all_of([self._part(part) for part in phrase.pair])
 
-    def _part(self, text: str) -> bool | None:
-        """One phrase: the longest topics win, leftovers decide how far they can be trusted."""
-        text = text.strip(" ,")
-        names = _sight_pattern().findall(text)
-        found: list[bool | None] = [self.facts.city.name in named_sights()[n] for n in names]
-        rest = _sight_pattern().sub(" ", text)
-        for topic, span in _longest(rest):
-            found.append(self.value(topic))
-            rest = rest.replace(span, " " * 3, 1)
-        if not found:
-            return self._kind(text)
+    def _part(self, phrase: Phrase) -> bool | None:
+        named = phrase.named
+        found: list[bool | None] = [self.facts.city.name in cities for cities in named.sights]
+        found += map(self.value, named.topics)
+        if not found:  # `a famous clock tower`: True if such a sight is listed, else unknown
+            return True if any(kind in self.facts.sights for kind in phrase.kinds) else None
         if any(value is False for value in found):
             return False
-        left = [word for word in re.findall(r"[a-zA-Z0-9']+", rest) if word not in NEUTRAL]
-        return True if all(found) and not left else None
-
-    def _kind(self, text: str) -> bool | None:
-        """`a famous clock tower`: True if such a sight is listed, else unknown."""
-        words = [word for word in text.split() if word not in NEUTRAL]
-        kind = " ".join(words)
-        listed = SIGHT_KINDS.get(kind) or SIGHT_KINDS.get(kind.removesuffix("s"), ())
-        return True if any(part in self.facts.sights for part in listed) else None
+        return True if all(found) and not named.left else None
 
     def value(self, topic: Topic) -> bool | None:
         """What is known about one topic."""
@@ -222,11 +281,6 @@ class Topics:
             if part in self.facts.sights:
                 return self.facts.sights[part]
         return None
-
-
-def _is_generic(text: str) -> bool:
-    """`heritage` in "indigenous culture or heritage" says nothing without the adjective."""
-    return all(topic.name in GENERIC_TOPICS for topic, _ in _longest(text))
 
 
 def strip_frame(claim: str) -> str:
