@@ -1,5 +1,6 @@
 """Trackers are told what the training's own files say, in one run, and nothing by default."""
 
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -21,8 +22,9 @@ from aria_dvc.learning.course import figures_of
 from aria_dvc.learning.online import train_online
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.trackers import Tracking
-from aria_dvc.params import check_params
+from aria_dvc.params import check_params, load_params
 from aria_dvc.pipeline import stage
+from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.yaml_file import read_yaml
 
@@ -114,6 +116,35 @@ def test_dvclive_counts_optimiser_steps_and_touches_nothing_else(at):
     assert not list(at.told.parent.glob("work/*"))  # no dvc.yaml, no experiment
 
 
+def test_wandb_has_one_run_without_a_key_or_a_network(at, monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    metrics = policy(at, at.by("wandb"))
+    try:
+        assert wandb.run.id.startswith("policy-x-")
+        assert wandb.run.project == trackers.PROJECT
+        told = dict(wandb.run.summary)
+        assert told["train/global_step"] == metrics["steps"]
+        assert told["train/result/kl_per_action"] == pytest.approx(metrics["kl_per_action"])
+    finally:
+        wandb.finish()
+    assert len(list((at.told / "wandb").glob("offline-run-*"))) == 1
+
+
+def test_what_wandb_refuses_is_one_line(at, monkeypatch):
+    class Refused(Exception):
+        pass
+
+    def init(**options):
+        raise Refused("No API key configured")
+
+    fake = SimpleNamespace(run=None, Error=Refused, init=init)
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    line = r"wandb does not start \(No API key configured\): run `wandb login`, or set WANDB_MODE"
+    with pytest.raises(AriaError, match=line):
+        at.by("wandb").callbacks(at.cache)
+
+
 def said(policy, iteration, seed):
     """Six games; those of iteration 1 are worth nothing, and train nothing."""
     worth = float(iteration != 1)
@@ -183,16 +214,30 @@ def test_only_the_first_process_tells(at, monkeypatch):
     assert not at.told.exists()
 
 
-def test_a_tracker_that_is_not_installed_is_one_line_before_any_work(monkeypatch):
-    stage._assert_installed(["dvclive"])
-    monkeypatch.setattr(stage, "find_spec", lambda name: None)
-    line = "trackers: wandb is not installed: pip install wandb, or take it off the list"
-    with pytest.raises(AriaError, match=line):
-        stage._assert_installed(["wandb"])
-    # what wandb itself leaves in the working folder is not wandb
-    monkeypatch.setattr(stage, "find_spec", lambda name: SimpleNamespace(origin=None))
-    with pytest.raises(AriaError, match=line):
-        stage._assert_installed(["wandb"])
+@pytest.mark.parametrize("found", [None, SimpleNamespace(origin=None)], ids=["none", "a folder"])
+def test_a_missing_tracker_is_one_line_before_any_work(found, monkeypatch, capsys, pytestconfig):
+    """A folder of that name, as wandb itself leaves behind, is not the package."""
+    shipped = load_params(pytestconfig.rootpath / "params.yaml")
+    asked = shipped.model_copy(update={"trackers": ["wandb"]})
+    monkeypatch.setattr(stage, "load_params", lambda: asked)
+    monkeypatch.setattr(stage, "find_spec", lambda name: found)
+    monkeypatch.setattr("sys.argv", ["stage"])
+    with pytest.raises(SystemExit, match="1"):
+        run_stage(lambda params: pytest.fail("it worked"))
+    assert capsys.readouterr().err == (
+        "error: params.yaml: trackers: wandb is not installed: pip install wandb, or take it off "
+        "the list\n"
+    )
+
+
+def test_a_tracker_that_is_installed_stops_no_stage(monkeypatch, pytestconfig):
+    shipped, worked = load_params(pytestconfig.rootpath / "params.yaml"), []
+    monkeypatch.setattr(
+        stage, "load_params", lambda: shipped.model_copy(update={"trackers": ["dvclive"]})
+    )
+    monkeypatch.setattr("sys.argv", ["stage"])
+    run_stage(worked.append)
+    assert worked
 
 
 def test_params_know_the_trackers(pytestconfig):
