@@ -13,15 +13,21 @@ from learning_tiny import (
     policy_params,
     reward_params,
     save_tiny_base,
+    warm_start_settings,
 )
 
+from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.learning import trackers
+from aria_dvc.learning.base_model import warm_start
 from aria_dvc.learning.course import figures_of
+from aria_dvc.learning.examples import frames_examples
 from aria_dvc.learning.online import train_online
 from aria_dvc.learning.policy import train_policy
+from aria_dvc.learning.reward_model import train_reward_model
 from aria_dvc.learning.trackers import Tracking
+from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.params import check_params, load_params
 from aria_dvc.pipeline import stage
 from aria_dvc.pipeline.stage import run_stage
@@ -114,6 +120,20 @@ def test_dvclive_counts_optimiser_steps_and_touches_nothing_else(at):
     summary = read_json(run / "metrics.json")
     assert summary["result"]["kl_per_action"] == pytest.approx(metrics["kl_per_action"])
     assert not list(at.told.parent.glob("work/*"))  # no dvc.yaml, no experiment
+
+
+def test_reward_model_and_warm_start_are_told_of_too(at):
+    more = {"seed": 0, "cache": at.cache, "tracking": at.by("dvclive")}
+    games = [made_up_game(episodes=8)]
+    credited = train_reward_model(reward_params(), PACE, games, at.base, at.out, **more)
+    model, tokenizer = load_model(at.base), load_tokenizer(at.base)
+    examples = frames_examples(games, Renderer(tokenizer), 2048).items
+    started = warm_start(
+        warm_start_settings(), PACE, model, tokenizer, examples, at.told.parent / "start", **more
+    )
+    results = [read_json(run / "metrics.json")["result"] for run in (at.told / "dvclive").iterdir()]
+    assert {result["steps"] for result in results} == {credited["steps"], started["steps"]}
+    assert [result["mse"] for result in results if "mse" in result] == [credited["mse"]]
 
 
 def test_wandb_has_one_run_without_a_key_or_a_network(at, monkeypatch):
