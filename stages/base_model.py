@@ -1,6 +1,7 @@
 """Materialise the configured model, and teach it the games' language."""
 
 from aria_dvc.learning.base_model import materialise
+from aria_dvc.learning.trackers import Tracking
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.stage import run_stage
@@ -19,6 +20,7 @@ def main(params: Params) -> None:
                 game, n, seed, grid, params.reward_rule(game)
             ),
             progress=progress,
+            tracking=Tracking(params.trackers, "base_model"),
         )
 
 

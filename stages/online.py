@@ -14,6 +14,7 @@ def main(params: Params, variant: str, category: str) -> None:
         nothing_to_train(out, "no log of the category is of a game that can be played")
         return
     from aria_dvc.learning.online import train_online
+    from aria_dvc.learning.trackers import Tracking
 
     params = params.model_copy(update={"online": params.online.course_of(category)})
     games = OnlineGames(params, category)
@@ -32,6 +33,7 @@ def main(params: Params, variant: str, category: str) -> None:
             inputs=games.inputs(),
             seed=params.seed,
             progress=progress,
+            tracking=Tracking(params.trackers, f"online-{category}-{variant}"),
         )
 
 

@@ -14,6 +14,7 @@ def main(params: Params, variant: str, category: str) -> None:
         return
     frames = category_frames(params, category, policy.max_episodes, policy.credit)
     from aria_dvc.learning.policy import train_policy
+    from aria_dvc.learning.trackers import Tracking
 
     with progress_bar(f"policy {variant}, {category}") as progress:
         train_policy(
@@ -24,6 +25,7 @@ def main(params: Params, variant: str, category: str) -> None:
             out,
             seed=params.seed,
             progress=progress,
+            tracking=Tracking(params.trackers, f"policy-{category}-{variant}"),
         )
 
 

@@ -16,6 +16,7 @@ def main(params: Params, category: str) -> None:
         return
     frames = category_frames(params, category, params.reward_model.max_episodes)
     from aria_dvc.learning.reward_model import train_reward_model
+    from aria_dvc.learning.trackers import Tracking
 
     with progress_bar(f"reward model {category}") as progress:
         train_reward_model(
@@ -26,6 +27,7 @@ def main(params: Params, category: str) -> None:
             out,
             seed=params.seed,
             progress=progress,
+            tracking=Tracking(params.trackers, f"reward_model-{category}"),
         )
 
 

@@ -23,6 +23,7 @@ from aria_dvc.learning import fresh_credit
 from aria_dvc.learning.online import train_online
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.reward_model import train_reward_model
+from aria_dvc.learning.trackers import Tracking
 from aria_dvc.learning.trainer import world
 from aria_dvc.models.source import ModelSource
 
@@ -48,6 +49,7 @@ def go_online(folder, name):
             POLICY, settings, reward_params(epochs=1), PACE, base, folder / "policy",
             folder / "rm", folder / f"{name}-{credit}", rollout=rollouts, aggregate=aggregate,
             seed=0, cache=folder / f"cache-{name}",
+            tracking=Tracking(["dvclive"], credit, folder / f"told-{name}"),
         )  # fmt: skip
         processes, rank = world()
         (folder / f"{name}-{credit}-{rank}-of-{processes}").write_text(str(len(rollouts.versions)))
@@ -96,6 +98,9 @@ def test_two_processes_train_online_as_one(tmp_path, monkeypatch):
         for name, tensor in weights[0].items():
             torch.testing.assert_close(weights[1][name], tensor, rtol=1e-3, atol=1e-5)
         assert any(not torch.equal(start[name], weights[0][name]) for name in start)
+        (told,) = (tmp_path / "told-two" / "dvclive").glob(f"{credit}-*")
+        losses = pd.read_csv(told / "plots" / "metrics" / "loss.tsv", sep="\t")
+        assert losses["step"].tolist() == [1, 2, 3, 4]  # each told by the first process, once
 
 
 def test_the_first_process_is_not_met_at_a_barrier(tmp_path):

@@ -34,7 +34,8 @@ def test_the_fingerprint_is_every_stages_only_code_dependency():
 
 def test_stage_script_and_block_share_one_name():
     scripts = {path.stem for path in (ROOT / "stages").glob("*.py")}
-    shared = {"k", "seed", "categories", "variants", "logs", "rewards", "endpoints", "pace"}
+    shared = {"k", "seed", "categories", "variants", "logs", "rewards", "endpoints"}
+    shared |= {"trackers", "pace"}
     blocks = set(load_params(ROOT / "params.yaml").model_dump()) - shared
     assert set(STAGES) == scripts
     assert set(STAGES) - blocks == {"code"}
@@ -92,8 +93,9 @@ def test_an_endpoint_is_a_parameter_of_all_stages_that_can_name_one():
         assert "endpoints" in STAGES[name]["params"], name
 
 
-def test_what_sets_the_pace_reruns_nothing():
-    assert not any("pace" in stage.get("params", []) for stage in STAGES.values())
+@pytest.mark.parametrize("block", ["pace", "trackers"])
+def test_what_sets_the_pace_or_looks_on_reruns_nothing(block):
+    assert not any(block in stage.get("params", []) for stage in STAGES.values())
 
 
 def test_a_file_never_replaces_a_folder(tmp_path):

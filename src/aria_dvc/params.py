@@ -44,6 +44,7 @@ from aria_dvc.settings import (
     ReportParams,
     RewardModelParams,
     SelectKParams,
+    Tracker,
     TruthParams,
 )
 from aria_dvc.suggestions import did_you_mean
@@ -84,6 +85,11 @@ class Params(Block):
     )
     endpoints: dict[str, Endpoint] = Field(
         description="OpenAI-compatible servers by name, for players and embed.source"
+    )
+    trackers: list[Tracker] = Field(
+        default_factory=list,
+        description="who is told of trainings while they run: tensorboard, wandb, trackio, dvclive "
+        "(docs/learning.md); changes no result",
     )
     pace: Pace
     base_model: BaseModelParams

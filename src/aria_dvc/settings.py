@@ -20,6 +20,7 @@ SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 Precision = Literal["auto", "float32", "bfloat16"]
+Tracker = Literal["tensorboard", "wandb", "trackio", "dvclive"]
 PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
 CreditMethod = Literal[
     "aria",

@@ -23,6 +23,7 @@ from aria_dvc.learning.checkpoints import RunFolder, finish, run_key, training_e
 from aria_dvc.learning.examples import Dialogue, Example, build_examples, digest
 from aria_dvc.learning.objective import policy_collate
 from aria_dvc.learning.policy import PolicyTrainer
+from aria_dvc.learning.trackers import NOWHERE, RESULT, Tracking
 from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
@@ -58,6 +59,7 @@ def materialise(
     dialogues: DialogueSource,
     cache: Path | None = None,
     progress: Progress | None = None,
+    tracking: Tracking = NOWHERE,
 ) -> dict[str, Any]:
     """Write the configured model, warm-started if `params.warm_start`, to `out_dir`.
 
@@ -82,7 +84,7 @@ def materialise(
     if params.warm_start and params.games:
         settings = params.warm_start_settings
         examples = warm_start_examples(settings, params.games, dialogues, Renderer(tokenizer), seed)
-        more: Any = {"seed": seed, "cache": cache, "progress": progress}
+        more: Any = {"seed": seed, "cache": cache, "progress": progress, "tracking": tracking}
         with training_errors(STAGE):
             return warm_start(settings, pace, model, tokenizer, examples, out_dir, **more)
     with training_errors(STAGE):
@@ -161,6 +163,7 @@ def warm_start(
     seed: int,
     cache: Path | None = None,
     progress: Progress | None = None,
+    tracking: Tracking = NOWHERE,
 ) -> dict[str, Any]:
     """Fine-tune `model` on the actions of `examples` and write it to `out_dir`.
 
@@ -176,7 +179,7 @@ def warm_start(
 
     def train() -> None:
         freeze_all_but(model, settings.layers)
-        trainer = _imitate(settings, pace, model, tokenizer, data, run, seed, progress)
+        trainer = _imitate(settings, pace, model, tokenizer, data, run, seed, progress, tracking)
         metrics = {
             "parameters": model.num_parameters(),
             "dialogues": len(data),
@@ -188,6 +191,7 @@ def warm_start(
             write_history(trainer, folder)
             _save(model, tokenizer, folder)
             write_json(folder / "metrics.json", metrics)
+        tracking.tell(run.path, RESULT, metrics, trainer.state.global_step)
 
     return finish(run, out_dir, train)
 
@@ -201,6 +205,7 @@ def _imitate(
     run: RunFolder,
     seed: int,
     progress: Progress | None,
+    tracking: Tracking,
 ) -> MicroBatchTrainer:
     """Train `model` in place, from the run's last checkpoint if there is one."""
     return fit(
@@ -213,6 +218,7 @@ def _imitate(
         FitSettings(learning_rate=settings.learning_rate, seed=seed, pace=pace, schedule="linear"),
         progress=progress,
         resume=run.last_checkpoint(),
+        tracking=tracking,
     )
 
 

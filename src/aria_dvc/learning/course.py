@@ -19,6 +19,7 @@ from aria_dvc.records.outcomes import won
 
 Rows = list[dict[str, Any]]
 OUTCOMES = ("win_rate", "mean_reward", "refused_rate")
+OF_A_ROLE = ("iteration", "log", "role", "episodes", "tokens", *OUTCOMES)
 COLUMNS = ("iteration", "games", "log", "role", "episodes", *OUTCOMES)  # the first of online.csv
 
 
@@ -60,6 +61,13 @@ def _row(log: str, role: str, episodes: Sequence[Episode]) -> dict[str, Any]:
         "refused_rate": refused / count,
         "tokens": sum(r.tokens[role].completion for r in records if role in r.tokens),
     }
+
+
+def figures_of(rows: Rows) -> dict[str, Any]:
+    """The rows of one iteration as one: outcomes as `log/role/name`, then what all roles share."""
+    outcomes = {f"{r['log']}/{r['role']}/{name}": r[name] for r in rows for name in OUTCOMES}
+    shared = {name: value for name, value in rows[-1].items() if name not in OF_A_ROLE}
+    return outcomes | shared
 
 
 def compact(history: pd.DataFrame) -> dict[str, dict[str, dict[str, list[float]]]]:

@@ -25,7 +25,7 @@ from aria_dvc.cache.sums import SUFFIX
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.learning.checkpoints import finish, process_state, training_errors
-from aria_dvc.learning.course import COLUMNS, compact, role_rows
+from aria_dvc.learning.course import COLUMNS, compact, figures_of, role_rows
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, Verdict
 from aria_dvc.learning.online_run import STAGE, OnlineRun, Rollout, State
@@ -39,6 +39,7 @@ from aria_dvc.learning.played import (
     write_rewards,
 )
 from aria_dvc.learning.reward_model import train_reward_model
+from aria_dvc.learning.trackers import NOWHERE, Tracking
 from aria_dvc.learning.trainer import Progress
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.saving import tidy
@@ -72,6 +73,7 @@ def train_online(
     inputs: Any = None,
     cache: Path | None = None,
     progress: Progress | None = None,
+    tracking: Tracking = NOWHERE,
 ) -> dict[str, Any]:
     """Run `online.iterations` iterations from the adapter in `policy_dir`.
 
@@ -88,6 +90,7 @@ def train_online(
         inputs: JSON-able; everything else that decides how games come out and are credited.
         policy_dir: the offline policy as `train_policy` leaves it.
         reward_model_dir: read only if `online.credit` is `reward_model`.
+        tracking: who is told of all updates and iterations, as one run; not of refreshes.
 
     Returns:
         The metrics: iterations, games, updates, final_loss, play_seconds, train_seconds,
@@ -116,6 +119,7 @@ def train_online(
         seed,
         inputs,
         cache,
+        tracking,
     )
     with training_errors(STAGE):
         return finish(task.run, out_dir, lambda: _loop(task, progress))
@@ -127,11 +131,18 @@ def _loop(task: OnlineRun, progress: Progress | None) -> None:
         following = _iterate(task, state)
         if processes.is_main_process:
             task.keep(following)
+            _tell(task, following)
         processes.wait_for_everyone()
         state = task.state()
         if progress:
             progress(state["iteration"], total)
     _finish(task)
+
+
+def _tell(task: OnlineRun, state: State) -> None:
+    """Tell the trackers of the last whole iteration, at the steps that end it."""
+    rows = [row for row in state["history"] if row["iteration"] == state["iteration"] - 1]
+    task.tracking.tell(task.run.path, "iteration", figures_of(rows), state["steps"])
 
 
 def _iterate(task: OnlineRun, state: State) -> State:

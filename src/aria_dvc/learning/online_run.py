@@ -16,6 +16,7 @@ from aria_dvc.learning.checkpoints import RunFolder, first_says, run_key
 from aria_dvc.learning.fresh_credit import REWARD_MODEL, Aggregate, FreshCredit
 from aria_dvc.learning.played import PlayedGames
 from aria_dvc.learning.reward_model import backbone_of
+from aria_dvc.learning.trackers import NOWHERE, Tracking
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.hardware import inference_dtype
 from aria_dvc.models.loading import load_model, load_tokenizer
@@ -49,6 +50,7 @@ class OnlineRun:
     seed: int
     inputs: Any
     cache: Path | None
+    tracking: Tracking = NOWHERE
 
     @cached_property
     def run(self) -> RunFolder:

@@ -83,6 +83,7 @@ def update(
         ),
         resume=state["policy"] if done else None,
         done=done,
+        tracking=task.tracking,
         objective=objective,
         penalty=_penalty(objective),
     )

@@ -48,6 +48,7 @@ from aria_dvc.learning.objectives.clipped import zero_share
 from aria_dvc.learning.objectives.registry import objective_of
 from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.own_actions import sampled_examples
+from aria_dvc.learning.trackers import NOWHERE, RESULT, Tracking
 from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
@@ -111,6 +112,7 @@ class PolicyRun:
     examples: Examples
     objective: Objective
     material: Material
+    tracking: Tracking = NOWHERE
 
     @property
     def data(self) -> list[Paired]:
@@ -176,6 +178,7 @@ class PolicyRun:
             settings,
             progress=progress,
             resume=run.last_checkpoint(),
+            tracking=self.tracking,
             objective=self.objective,
             penalty=self.penalty(),
         )
@@ -256,6 +259,7 @@ def train_policy(
     seed: int,
     cache: Path | None = None,
     progress: Progress | None = None,
+    tracking: Tracking = NOWHERE,
 ) -> dict[str, Any]:
     """Train a policy on the credit of the logs' actions and write it to `out_dir`.
 
@@ -279,7 +283,9 @@ def train_policy(
     examples = sampled_examples(frames, Renderer(tokenizer), params.max_tokens)
     objective = objective_of(params)
     material = objective.material(frames, examples.items, seed)
-    task = PolicyRun(params, pace, frames, base, seed, tokenizer, examples, objective, material)
+    task = PolicyRun(
+        params, pace, frames, base, seed, tokenizer, examples, objective, material, tracking
+    )
     run = RunFolder(STAGE, task.key(), cache, pace.precision)
     with training_errors(STAGE):
         return finish(run, out_dir, lambda: _train(task, run, progress))
@@ -307,3 +313,4 @@ def _train(task: PolicyRun, run: RunFolder, progress: Progress | None) -> None:
         write_history(trainer, folder)
         metrics = fit_figures(trainer) | moved | variances | task.sizes()
         write_json(folder / "metrics.json", metrics)
+    task.tracking.tell(run.path, RESULT, metrics, trainer.state.global_step)

@@ -35,6 +35,7 @@ from aria_dvc.learning.reward_head import (
     regression_collate,
     score_head,
 )
+from aria_dvc.learning.trackers import NOWHERE, RESULT, Tracking
 from aria_dvc.learning.trainer import (
     FitSettings,
     MicroBatchTrainer,
@@ -114,6 +115,7 @@ class RewardRun:
     scale: Scale
     weights: dict[Key, float]
     start: ModelSource | None
+    tracking: Tracking = NOWHERE
 
     def key(self) -> str:
         both = digest([*self.train, *self.held]).hexdigest()
@@ -158,6 +160,7 @@ class RewardRun:
             settings,
             progress=progress,
             resume=run.last_checkpoint(),
+            tracking=self.tracking,
         )
 
     def _dialogues_per_step(self) -> int:
@@ -182,6 +185,7 @@ def train_reward_model(
     start: Path | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
+    tracking: Tracking = NOWHERE,
 ) -> dict[str, Any]:
     """Fit the credit of the logs' actions and write model, scale and metrics to `out_dir`.
 
@@ -195,7 +199,7 @@ def train_reward_model(
     Raises:
         AriaError: too few episodes, a NaN, a full disk, out of memory.
     """
-    task = _task(params, pace, frames, base, seed, start)
+    task = _task(params, pace, frames, base, seed, start, tracking)
     run = RunFolder(STAGE, task.key(), cache, pace.precision)
     with training_errors(STAGE):
         return finish(run, out_dir, lambda: _train(task, run, progress))
@@ -208,6 +212,7 @@ def _task(
     base: ModelSource,
     seed: int,
     start: Path | None,
+    tracking: Tracking,
 ) -> RewardRun:
     backbone = backbone_of(params, base)
     tokenizer = load_tokenizer(backbone)
@@ -230,6 +235,7 @@ def _task(
         scale=read_scale(start) if start else Scale.of(_values(train)),
         weights=_action_weights(params, sizes, train),
         start=base.named(start) if start else None,
+        tracking=tracking,
     )
 
 
@@ -279,3 +285,4 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
         note_scale(folder, task.scale, task.params.max_tokens)
         write_history(trainer, folder)
         write_json(folder / "metrics.json", metrics)
+    task.tracking.tell(run.path, RESULT, metrics, trainer.state.global_step)

@@ -25,6 +25,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv
 from aria_dvc.learning.batches import Collate, Member, MicroBatches, Plan, make_plan
 from aria_dvc.learning.checkpoints import MarkComplete, process_state
+from aria_dvc.learning.trackers import NOWHERE, Tracking
 from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.saving import tidy
@@ -130,6 +131,7 @@ def fit(
     progress: Progress | None = None,
     resume: str | None = None,
     done: int = 0,
+    tracking: Tracking = NOWHERE,
     **extra: Any,
 ) -> MicroBatchTrainer:
     """Train `model` on `batches` (indices into `data`), one optimiser step each.
@@ -138,6 +140,7 @@ def fit(
         folder: where checkpoints and the live loss curve go.
         resume: a checkpoint to go on from. If `done` is 0 it stands within these batches,
             otherwise it ends the `done` steps that came before them.
+        tracking: who is told of every step's figures.
         extra: further arguments of the trainer class.
 
     Returns:
@@ -146,10 +149,10 @@ def fit(
     plan = make_plan(data, batches, settings.pace.tokens_per_batch, collate.cut, world()[0])
     trainer = kind(
         model=model,
-        args=_arguments(folder, plan, settings, done),
+        args=_arguments(folder, plan, settings, done, tracking),
         train_dataset=MicroBatches(data, plan, collate),
         data_collator=take_whole,
-        callbacks=[LiveLoss(folder / "live"), MarkComplete()],
+        callbacks=[LiveLoss(folder / "live"), MarkComplete(), *tracking.callbacks(folder)],
         **extra,
     )
     trainer.remove_callback(PrinterCallback)
@@ -175,7 +178,9 @@ def _resuming(checkpoint: str | None) -> Iterator[None]:
         ) from None
 
 
-def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> TrainingArguments:
+def _arguments(
+    folder: Path, plan: Plan, settings: FitSettings, done: int, tracking: Tracking
+) -> TrainingArguments:
     arguments = TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=1,
@@ -201,7 +206,7 @@ def _arguments(folder: Path, plan: Plan, settings: FitSettings, done: int) -> Tr
         logging_steps=1,
         logging_nan_inf_filter=False,
         disable_tqdm=True,
-        report_to=[],
+        **tracking.arguments(folder),
     )
     # On several visible GPUs Trainer would take nn.DataParallel, which our hooks do not survive.
     arguments._n_gpu = min(arguments.n_gpu, 1)

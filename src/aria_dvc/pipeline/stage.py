@@ -6,6 +6,7 @@ import argparse
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def run_stage(main: Main, *items: str) -> None:
     try:
         _assert_own_code()
         params = load_params()
+        _assert_installed(params.trackers)
         for item, value in zip(items, arguments, strict=True):
             _check(item, value, ITEMS[item](params))
         main(params, *arguments)
@@ -72,6 +74,17 @@ def _check(item: str, value: str, known: Sequence[str]) -> None:
 def _fail(message: str) -> None:
     print(f"error: {message}", file=sys.stderr, flush=True)
     raise SystemExit(1)
+
+
+def _assert_installed(trackers: Sequence[str]) -> None:
+    """Every stage looks, so that the first one stops, before hours of play."""
+    for name in trackers:
+        found = find_spec(name)
+        if found is None or found.origin is None:  # a folder of that name is no package
+            raise AriaError(
+                f"params.yaml: trackers: {name} is not installed: pip install {name}, "
+                "or take it off the list"
+            )
 
 
 def _assert_own_code() -> None:
