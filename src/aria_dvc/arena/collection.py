@@ -124,10 +124,10 @@ async def play_all(series: Sequence[Series], pace: Pace, *, title: str = "") -> 
             check_players(one.game, one.players)
     title = title or ", ".join(dict.fromkeys(one.game.name for one in series))
     with ExitStack() as held, progress_bar(title) as update:
-        for one in series:
-            if one.journal:
-                held.enter_context(one.journal.held())
-        finished = [from_journal(one.journal, one.assignments) for one in series]
+        kept = [held.enter_context(one.journal.held()) if one.journal else {} for one in series]
+        finished = [
+            matching(episodes, one.assignments) for one, episodes in zip(series, kept, strict=True)
+        ]
         total, resumed = sum(len(one.assignments) for one in series), sum(map(len, finished))
         stats = Stats(title, total, resumed, update)
         found = [_Collection(one, done, stats) for one, done in zip(series, finished, strict=True)]
@@ -136,12 +136,13 @@ async def play_all(series: Sequence[Series], pace: Pace, *, title: str = "") -> 
     return [[one.finished[a.episode_id] for a in one.series.assignments] for one in found]
 
 
-def from_journal(journal: Journal | None, assignments: Sequence[Assignment]) -> dict[str, Episode]:
-    """Journal episodes that are among the assignments, same configuration and seed included."""
-    done = journal.read() if journal else {}
+def matching(
+    episodes: Mapping[str, Episode], assignments: Sequence[Assignment]
+) -> dict[str, Episode]:
+    """Those of the episodes that are among the assignments, of that configuration and seed."""
     found = {}
     for assignment in assignments:
-        episode = done.get(assignment.episode_id)
+        episode = episodes.get(assignment.episode_id)
         if episode is None:
             continue
         record = episode.record
