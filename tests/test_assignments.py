@@ -6,12 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.fake_game import CountingGame, Talker
+from tests.fake_game import CountingGame, Talker, collect_episodes
 from tests.settings import pace, play_settings
 
 from aria_dvc.arena import sessions
 from aria_dvc.arena.assignments import Lineups, assign
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.errors import AriaError

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from aria_dvc.arena.assignments import Assignment, Lineups, assign
-from aria_dvc.arena.collection import Series, collect_series, matching
+from aria_dvc.arena.collection import collect_series, matching
 from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.series import Series
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
