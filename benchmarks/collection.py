@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import Series, play_all
+from aria_dvc.arena.collection import play_all
+from aria_dvc.arena.series import Series
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
 from aria_dvc.games.registry import get_game

@@ -23,7 +23,8 @@ from typing import get_args
 import numpy as np
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import collect_episodes
+from aria_dvc.arena.collection import collect_series
+from aria_dvc.arena.series import Series
 from aria_dvc.credit.chain import choose_k
 from aria_dvc.credit.methods.base import fit_values, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
@@ -81,17 +82,16 @@ def played(games: int) -> Iterator[list[Episode]]:
     for name in GAMES:
         game = get_game(name)
         wanted = assign(game, games, params.seed, "glee48")
-        yield [
-            episode
-            for number, pair in enumerate(pairs)
-            for episode in collect_episodes(
+        series = [
+            Series(
                 game,
                 wanted[number :: len(pairs)],
                 dict(zip(game.roles, map(ScriptedPlayer, pair), strict=True)),
                 params.collect,
-                params.pace,
             )
+            for number, pair in enumerate(pairs)
         ]
+        yield [episode for episodes in collect_series(series, params.pace) for episode in episodes]
 
 
 def report(episodes: list[Episode]) -> list[str]:

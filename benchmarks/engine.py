@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from aria_dvc.arena.assignments import Assignment, assign
-from aria_dvc.arena.collection import Series, play_all
+from aria_dvc.arena.collection import play_all
+from aria_dvc.arena.series import Series
 from aria_dvc.chat import Message, Renderer, view
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json

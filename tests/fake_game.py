@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from aria_dvc.arena.assignments import Assignment
+from aria_dvc.arena.collection import collect_series
+from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.series import Series
 from aria_dvc.games.base import Config, Failure, Game, IllegalMove, Match, Outcome
-from aria_dvc.players.base import Reply, Request
+from aria_dvc.players.base import Player, Reply, Request
+from aria_dvc.records.episodes import Episode
+from aria_dvc.settings import Pace, PlaySettings
 
 ROLES = ("alice", "bob")
 
@@ -86,3 +92,18 @@ class Talker:
 
 def both(player) -> dict:
     return {"alice": player, "bob": player}
+
+
+def collect_episodes(
+    game: Game,
+    assignments: Sequence[Assignment],
+    players: Mapping[str, Player],
+    settings: PlaySettings,
+    pace: Pace,
+    reward: str = "win",
+    journal: Journal | None = None,
+) -> list[Episode]:
+    """The episodes of one series."""
+    one = Series(game, assignments, players, settings, reward, journal)
+    (episodes,) = collect_series([one], pace)
+    return episodes

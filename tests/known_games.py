@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from tests.fake_game import collect_episodes
 from tests.settings import pace, play_settings
 
 from aria_dvc.arena.assignments import Assignment
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.games.registry import get_game
 from aria_dvc.players.base import Player, Reply, Request
 from aria_dvc.players.scripted import embedded_oracle

@@ -6,13 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.fake_game import CountingGame, Talker
+from tests.fake_game import CountingGame, Talker, collect_episodes
 from tests.settings import pace, play_settings
 
 from aria_dvc.arena import sessions
 from aria_dvc.arena.assignments import Lineups, assign
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.sessions import Session, collect_session
+from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import load_params
@@ -119,6 +119,16 @@ def test_a_restart_plays_the_rest_with_the_players_drawn_before(tmp_path, monkey
     assert len({e.record.players["alice"].name for e in again}) == 2
     monkeypatch.setattr(sessions, "collect_series", None)
     assert session(episodes=24).play(PARAMS) == again
+
+
+def test_a_journal_is_read_once_and_once_more_if_games_are_missing(tmp_path, monkeypatch):
+    reads, raw = [], CheckedLines._raw
+    monkeypatch.setattr(CheckedLines, "_raw", lambda lines: reads.append(lines.path) or raw(lines))
+    monkeypatch.setenv("ARIA_CACHE", str(tmp_path))
+    for episodes, more in ((5, 2), (5, 1), (24, 2)):
+        session(episodes=episodes).play(PARAMS)
+        assert len(reads) == more
+        reads.clear()
 
 
 @pytest.mark.parametrize(

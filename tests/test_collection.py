@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fake_game import CountingGame, Talker, both
+from tests.fake_game import CountingGame, Talker, both, collect_episodes
 from tests.settings import pace, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import collect_episodes, with_hint
 from aria_dvc.arena.evaluate import COLUMNS, _row, _sessions
 from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.one_game import with_hint
 from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
@@ -501,10 +501,9 @@ def test_derived_seeds_tell_their_parts_apart():
 RUN = """
 import sys, time
 from pathlib import Path
-from tests.fake_game import CountingGame, Talker, both
+from tests.fake_game import CountingGame, Talker, both, collect_episodes
 from tests.settings import pace, play_settings
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.journal import Journal
 def say(request):
     time.sleep(0.004)

@@ -6,9 +6,9 @@ from runpy import run_path
 
 import numpy as np
 import pytest
+from tests.fake_game import collect_episodes
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.files import write_parquet
 from aria_dvc.games.decided import ILLEGAL, decided_texts, tell_decisions

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from fake_game import CountingGame, CountingMatch, Talker
+from fake_game import CountingGame, CountingMatch, Talker, collect_episodes
 from learning_tiny import LORA, online_params, policy_params, reward_params
 from settings import pace, play_settings
 from tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.games.base import Outcome
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.online import train_online

@@ -11,12 +11,11 @@ import sys
 import time
 
 import pytest
-from tests.fake_game import CountingGame, Talker, both
+from tests.fake_game import CountingGame, Talker, both, collect_episodes
 from tests.fault_server import FAULTS, FaultServer, serve
 from tests.settings import pace, play_settings
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.journal import Journal
 from aria_dvc.errors import AriaError
 from aria_dvc.models.source import ModelSource
@@ -233,10 +232,9 @@ def test_a_server_that_dies_for_good_ends_the_run_and_keeps_what_was_finished(tm
 RUN = """
 import sys
 from pathlib import Path
-from tests.fake_game import CountingGame, both
+from tests.fake_game import CountingGame, both, collect_episodes
 from tests.settings import pace, play_settings
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.journal import Journal
 from aria_dvc.records.published import write_log
 from aria_dvc.settings import Endpoint

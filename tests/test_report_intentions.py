@@ -211,7 +211,7 @@ def test_the_stage_writes_a_small_table_of_every_log(run, tmp_path):
     assert file.name == f"{NAME}.csv"
     found = pd.read_csv(file)
     assert list(found.columns) == list(COLUMNS)
-    rewards = pd.read_parquet(run.logs[NAME].rewards)
+    rewards = pd.read_parquet(run.logs[NAME].files.rewards)
     assert found["actions"].sum() == len(rewards)
     means = rewards.groupby("label")["reward"].mean()
     assert found.set_index("intention")["credit"].to_dict() == pytest.approx(

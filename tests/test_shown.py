@@ -123,13 +123,14 @@ def test_no_text_of_a_log_is_on_the_pages(tmp_path, monkeypatch):
     files = run_to("aggregate", write_entries(tmp_path / "log.jsonl", found))
     from types import SimpleNamespace
 
+    from aria_dvc.pipeline.log_outputs import LogOutputs
     from aria_dvc.pipeline.report import _log_plots
     from aria_dvc.report.figures import Pictures
 
     monkeypatch.setattr(Pictures, "save", lambda self, figure, name, shown: None)
     pictures = Pictures(tmp_path, tmp_path, 0, "a1b2c3d4")
     run = SimpleNamespace(credit={"own": {"credit_quality": {}, "selected_k": 3}})
-    _log_plots(run, "own", files, tmp_path / "plots", pictures)
+    _log_plots(run, "own", LogOutputs(files), tmp_path / "plots", pictures)
     for page in (tmp_path / "plots").rglob("*.csv"):
         assert "script" not in page.read_text("utf-8")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.fake_game import Talker
+from tests.fake_game import Talker, collect_episodes
 from tests.known_games import (
     CONFIG,
     GUESSING,
@@ -32,7 +32,6 @@ from tests.settings import play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.assignments import Assignment
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.arena.replay import replayed
 from aria_dvc.arena.sessions import Games, Session
 from aria_dvc.errors import AriaError

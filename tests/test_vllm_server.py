@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fake_game import collect_episodes
 from tests.settings import pace, play_settings
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.collection import collect_episodes
 from aria_dvc.games.registry import get_game
 from aria_dvc.models.loading import load_model
 from aria_dvc.models.lora import add_lora

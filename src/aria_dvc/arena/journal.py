@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,26 +34,27 @@ class Journal:
         self.folder = root / hashlib.sha256(text).hexdigest()[:24]
         self.path = self.folder / "episodes.jsonl"
         self.inputs = dict(inputs)
-        self._lines, self._lock = CheckedLines(self.path, synced), FolderLock(self.folder)
+        self._lines, self.lock = CheckedLines(self.path, synced), FolderLock(self.folder)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """The right to append; what a crash has torn or the disk has damaged is set right first.
+    def held(self) -> Iterator[dict[str, Episode]]:
+        """The right to append, and the finished episodes by id.
+
+        What a crash has torn or the disk has damaged is set right first. This process may have
+        taken `lock` before, to be refused before it loads a model.
 
         Raises:
             AriaError: another process plays these games.
         """
-        with self._lock.held():
+        with self.lock.held():
             write_json(self.folder / "inputs.json", self.inputs)
-            self._lines.mend("their episodes are played again")
-            yield
+            yield _by_id(self._lines.mend("their episodes are played again"))
 
     def read(self) -> dict[str, Episode]:
         """Finished episodes by id; needs no right and waits for nobody."""
         if self.folder.is_dir():
             note_use(self.folder)
-        episodes = [_episode(entry) for entry in self._lines.read()]
-        return {episode.episode_id: episode for episode in episodes}
+        return _by_id(self._lines.read())
 
     def append(self, episode: Episode) -> None:
         """Add one finished episode; if `synced`, it is on disk when this returns."""
@@ -69,6 +70,11 @@ def _entry(episode: Episode) -> dict[str, Any]:
         "prompts": episode.prompts,
         "info": episode.info,
     }
+
+
+def _by_id(entries: Iterable[dict[str, Any]]) -> dict[str, Episode]:
+    """Episodes by id; of several of one id the last."""
+    return {entry["episode_id"]: _episode(entry) for entry in entries}
 
 
 def _episode(entry: dict[str, Any]) -> Episode:

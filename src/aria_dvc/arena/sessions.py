@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from aria_dvc.arena.assignments import Assignment, Lineups, assign
-from aria_dvc.arena.collection import Series, collect_series, from_journal
+from aria_dvc.arena.collection import collect_series, matching
 from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.series import Series
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
@@ -77,7 +78,7 @@ class Games(ABC):
     def kept(self, params: Params, journal: Journal | None = None) -> list[Episode] | None:
         """The games as their journal holds them; None if some are missing."""
         wanted = self._wanted(params)
-        finished = from_journal(journal or self.journal(params), wanted)
+        finished = matching((journal or self.journal(params)).read(), wanted)
         found = [finished[one.episode_id] for one in wanted if one.episode_id in finished]
         return found if len(found) == len(wanted) else None
 
@@ -181,7 +182,7 @@ def play_together(
     if missing:
         with ExitStack() as held, shared_engines():
             for at in missing:  # before a model is loaded
-                held.enter_context(journals[at].held())
+                held.enter_context(journals[at].lock.held())
             series = [sessions[at].series(params, journals[at]) for at in missing]
             played = iter(collect_series(series, params.pace, title=title))
     return [next(played) if found is None else found for found in kept]

@@ -43,10 +43,14 @@ def play_side_by_side(params: Params, sessions: Sequence[Games], title: str) -> 
     if workers == 1:
         return play_together(params, sessions, title)
     shares = list(zip(*(session.dealt(workers) for session in sessions), strict=True))
-    missing = [share for share in shares if any(one.kept(params) is None for one in share)]
+    kept = [[one.kept(params) for one in share] for share in shares]
+    missing = [share for share, found in zip(shares, kept, strict=True) if None in found]
     if len(missing) > 1:
         _play_apart(params, missing, title)
-    played = [play_together(params, share, title) for share in shares]
+    played = [
+        play_together(params, share, title) if None in found else found
+        for share, found in zip(shares, kept, strict=True)
+    ]
     return [_merged(parts) for parts in zip(*played, strict=True)]
 
 

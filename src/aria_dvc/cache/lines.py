@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,33 +41,41 @@ class CheckedLines:
 
     def read(self) -> list[Any]:
         """The entries of all lines that are whole."""
-        return [orjson.loads(_entry(line)) for line in self._lines() if _is_whole(line)]
+        return _entries(line for line in self._lines() if _is_whole(line))
 
     def bad_lines(self) -> list[int]:
         """Numbers, from 1, of the lines that are damaged; not of a last one cut short."""
         return [n for n, line in enumerate(self._lines(), start=1) if not _is_whole(line)]
 
-    def mend(self, remedy: str) -> None:
+    def mend(self, remedy: str) -> list[Any]:
         """Leave only whole lines in the file; damaged ones are kept in `damaged` and named.
 
         A last line without its end is what a kill leaves: it is dropped without a word.
 
         Args:
             remedy: what becomes of the entries that are lost, for the message.
+
+        Returns:
+            The entries of the lines that are left.
         """
-        raw = self.path.read_bytes() if self.path.exists() else b""
-        lines, bad = self._lines(), self.bad_lines()
+        raw = self._raw()
+        bad, whole = {}, []
+        for number, line in enumerate(_ended(raw), start=1):
+            if _is_whole(line):
+                whole.append(line)
+            else:
+                bad[number] = line
         if bad:
             with self.damaged.open("ab") as file:
-                file.write(b"".join(lines[number - 1] for number in bad))
+                file.write(b"".join(bad.values()))
             logger.warning(
                 "%s: line %s damaged, kept in %s: %s",
                 *(self.path, ", ".join(map(str, bad)), self.damaged.name, remedy),
             )
-        whole = b"".join(line for line in lines if _is_whole(line))
-        if whole != raw:
+        if (left := b"".join(whole)) != raw:
             with written_aside(self.path) as aside:
-                aside.write_bytes(whole)
+                aside.write_bytes(left)
+        return _entries(whole)
 
     def add(self, entry: Any) -> None:
         """Add one entry; the system has it when this returns, and if `synced` the disk."""
@@ -81,9 +90,19 @@ class CheckedLines:
             sync_folder(self.path.parent)
 
     def _lines(self) -> list[bytes]:
-        """Every line that has an end, with it."""
-        raw = self.path.read_bytes() if self.path.exists() else b""
-        return [line + b"\n" for line in raw.split(b"\n")[:-1]]
+        return _ended(self._raw())
+
+    def _raw(self) -> bytes:
+        return self.path.read_bytes() if self.path.exists() else b""
+
+
+def _ended(raw: bytes) -> list[bytes]:
+    """Every line that has an end, with it."""
+    return [line + b"\n" for line in raw.split(b"\n")[:-1]]
+
+
+def _entries(whole: Iterable[bytes]) -> list[Any]:
+    return [orjson.loads(_entry(line)) for line in whole]
 
 
 def _is_whole(line: bytes) -> bool:

@@ -136,7 +136,7 @@ def _loop(task: OnlineRun, progress: Progress | None) -> None:
         state = task.state()
         if progress:
             progress(state["iteration"], total)
-    _finish(task)
+    _finish(task, state)
 
 
 def _tell(task: OnlineRun, state: State) -> None:
@@ -257,8 +257,7 @@ def _refreshed(task: OnlineRun, iteration: int, version: str, current: Path) -> 
     return folder
 
 
-def _finish(task: OnlineRun) -> None:
-    state = task.state()
+def _finish(task: OnlineRun, state: State) -> None:
     with task.run.writing() as folder:
         for name in (ADAPTER_WEIGHTS, ADAPTER_CONFIG):
             shutil.copy(Path(state["policy"]) / name, folder / name)

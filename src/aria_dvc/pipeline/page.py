@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.aside import written_aside
-from aria_dvc.credit.chain import ALL, CURVE_COLUMNS, read_selection
-from aria_dvc.intentions.space import read_cuts
+from aria_dvc.credit.chain import read_selection
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.report import Run
-from aria_dvc.records.stored import read_rewards, read_stage_csv, read_turns
+from aria_dvc.records.stored import read_stage_csv
 from aria_dvc.report.page.blocks import LogTables, log_block, shares, sizes
 from aria_dvc.report.page.document import Page, document
 from aria_dvc.report.page.results import learning_block, rates, results
@@ -25,7 +24,7 @@ MOST_BYTES = 8_500_000
 
 def page_of(run: Run) -> Page:
     """All that the page of a run shows."""
-    needs = [float(sizes(run.labelled(name)).sum()) for name in run.logs]
+    needs = [float(sizes(outputs.labelled).sum()) for outputs in run.logs.values()]
     given = zip(run.logs, shares(needs, MOST_BYTES), strict=True)
     blocks = {name: _log(run, name, most) for name, most in given}
     health = [finding.record() for finding in run.findings]
@@ -46,16 +45,14 @@ def _log(run: Run, name: str, most: float) -> dict[str, Any]:
 
 def log_tables(run: Run, name: str) -> LogTables:
     """All that is known of one log, as the stages wrote it."""
-    files, log = run.logs[name], run.labelled(name)
-    turns = read_turns(files.turns)
-    cuts = read_cuts(files.labels, turns)
-    curve = read_stage_csv(files.k_curve, CURVE_COLUMNS, "select_k")
+    outputs = run.logs[name]
+    log, cuts = outputs.labelled, outputs.cuts
     return LogTables(
         log,
         cuts,
-        read_rewards(files.rewards, turns),
-        curve[curve["role"] == ALL].drop(columns="role"),
-        read_selection(files.selected_k, cuts, log.role_names),
+        outputs.rewards,
+        outputs.curve,
+        read_selection(outputs.files.selected_k, cuts, log.role_names),
         run.intentions[name],
         *run.projected(name, log.points),
     )

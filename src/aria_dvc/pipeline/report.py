@@ -10,26 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aria_dvc.credit.chain import ALL, CURVE_COLUMNS, chosen_labels, read_selection
+from aria_dvc.credit.chain import read_selection
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.games.registry import get_game
-from aria_dvc.intentions.log import Log
-from aria_dvc.intentions.space import read_cuts
 from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.paths import LogFiles, files_of
+from aria_dvc.pipeline.log_outputs import LogOutputs
+from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.worth import with_worth
 from aria_dvc.player_specs import endpoint_name, find_endpoint
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.records.stored import (
-    read_episodes,
-    read_evaluation,
-    read_rewards,
-    read_stage_csv,
-    read_stage_json,
-    read_turns,
-)
-from aria_dvc.records.tables import read_vectors
+from aria_dvc.records.stored import read_evaluation, read_stage_csv, read_stage_json
 from aria_dvc.report import figures
 from aria_dvc.report.closing import closing_lines
 from aria_dvc.report.evaluation import evaluation_metrics, leaderboard, with_holm
@@ -58,24 +49,22 @@ class Run:
 
     params: Params
 
-    @property
-    def logs(self) -> dict[str, LogFiles]:
-        return {name: files_of(self.params, name) for name in self.params.logs}
+    @cached_property
+    def logs(self) -> dict[str, LogOutputs]:
+        return {name: LogOutputs(files_of(self.params, name)) for name in self.params.logs}
 
     @cached_property
     def credit(self) -> dict[str, Any]:
         """Everything that was measured of each log's intentions and credit."""
-        return {name: self._credited(files) for name, files in self.logs.items()}
+        return {name: self._credited(log) for name, log in self.logs.items()}
 
-    def _credited(self, files: LogFiles) -> dict[str, Any]:
-        turns = read_turns(files.turns)
-        episodes = read_episodes(files.episodes, turns)
+    def _credited(self, log: LogOutputs) -> dict[str, Any]:
         measured = credit_metrics(
-            read_selection(files.selected_k),
-            read_rewards(files.rewards, turns),
-            read_stage_json(files.credit_quality, "aggregate"),
+            read_selection(log.files.selected_k),
+            log.rewards,
+            read_stage_json(log.files.credit_quality, "aggregate"),
         )
-        return {**measured, "refused_per_turn": refused_per_turn(turns, episodes)}
+        return {**measured, "refused_per_turn": refused_per_turn(log.turns, log.episodes)}
 
     @cached_property
     def learning(self) -> dict[str, Any]:
@@ -152,24 +141,14 @@ class Run:
         }
         return with_holm(measured)
 
-    def labelled(self, name: str) -> Log:
-        """A log with its vectors, under the intentions of the chosen k."""
-        files = self.logs[name]
-        turns = read_turns(files.turns)
-        log = Log.of(turns, read_vectors(files.embeddings, turns))
-        cuts = read_cuts(files.labels, turns)
-        selection = read_selection(files.selected_k, cuts, log.role_names)
-        return log.with_labels(chosen_labels(log, cuts, selection))
-
     @cached_property
     def intentions(self) -> dict[str, pd.DataFrame]:
         """By log one row an intention (see report/intentions.py)."""
-        return {name: self._intentions(name, files) for name, files in self.logs.items()}
+        return {name: self._intentions(log) for name, log in self.logs.items()}
 
-    def _intentions(self, name: str, files: LogFiles) -> pd.DataFrame:
-        turns = read_turns(files.turns)
-        credit = read_rewards(files.rewards, turns)["reward"].to_numpy()
-        table = intention_table(self.labelled(name), credit, turns["embedded"].tolist())
+    def _intentions(self, log: LogOutputs) -> pd.DataFrame:
+        credit = log.rewards["reward"].to_numpy()
+        table = intention_table(log.labelled, credit, log.turns["embedded"].tolist())
         asked = endpoint_name(self.params.report.names)
         if asked is None:
             return table
@@ -178,7 +157,7 @@ class Run:
     @cached_property
     def findings(self) -> list[Finding]:
         """What is to be known before a figure is believed."""
-        facts = {name: _facts(files) for name, files in self.logs.items()}
+        facts = {name: _facts(log) for name, log in self.logs.items()}
         return health(self.credit, facts, self.learning, self.evaluation)
 
     @property
@@ -188,14 +167,13 @@ class Run:
         return closing_lines(*found, self.params.seed)
 
 
-def _facts(files: LogFiles) -> LogFacts:
-    turns = read_turns(files.turns)
-    ks = read_stage_csv(files.k_curve, CURVE_COLUMNS, "select_k")["k"]
+def _facts(log: LogOutputs) -> LogFacts:
+    turns, ks = log.turns, log.curves["k"]
     rewards = turns.loc[turns["is_action"], "reward"]
     return LogFacts(
         (int(ks.min()), int(ks.max())),
         int(turns["episode_id"].nunique()),
-        log_failures(read_episodes(files.episodes, turns)),
+        log_failures(log.episodes),
         (float(rewards.min()), float(rewards.max())),
     )
 
@@ -247,8 +225,8 @@ def write_intentions(run: Run, folder: Path) -> None:
 
 def write_plots(run: Run, folder: Path, pictures: Pictures) -> None:
     """CSV files for `dvc plots`, one a log, and the pictures."""
-    for name, files in run.logs.items():
-        _log_plots(run, name, files, folder, pictures)
+    for name, log in run.logs.items():
+        _log_plots(run, name, log, folder, pictures)
         if run.params.report.umap:
             _intention_map(run, name, pictures)
     for category in run.params.categories:
@@ -262,18 +240,16 @@ def write_plots(run: Run, folder: Path, pictures: Pictures) -> None:
         pictures.save(figures.evaluation(rates), "evaluation", shown)
 
 
-def _log_plots(run: Run, name: str, files: LogFiles, folder: Path, pictures: Pictures) -> None:
+def _log_plots(run: Run, name: str, log: LogOutputs, folder: Path, pictures: Pictures) -> None:
     import pandas as pd
 
-    curve = read_stage_csv(files.k_curve, CURVE_COLUMNS, "select_k")
-    curve = curve[curve["role"] == ALL].drop(columns="role")
+    curve = log.curve
     write_csv(folder / "k_curve" / f"{name}.csv", curve)
     calibration = run.credit[name]["credit_quality"].get("calibration", [])
     columns = ["decile", "actions", "credit", "return"]
     write_csv(folder / "credit" / f"{name}.csv", pd.DataFrame(calibration, columns=columns))
-    k, turns = run.credit[name]["selected_k"], read_turns(files.turns)
-    rewards = read_rewards(files.rewards, turns)
-    shown = f"{name}, {counted(k, len(turns), 'utterances')}"
+    k, rewards = run.credit[name]["selected_k"], log.rewards
+    shown = f"{name}, {counted(k, len(log.turns), 'utterances')}"
     pictures.save(figures.k_curve(curve, k, name), f"k_curve_{name}", shown)
     pictures.save(figures.sparsity(curve, name), f"sparsity_{name}", shown)
     shown = f"{name}, {counted(k, len(rewards), 'actions')}"
@@ -337,7 +313,7 @@ CURVE = [
 
 
 def _intention_map(run: Run, name: str, pictures: Pictures) -> None:
-    log, table = run.labelled(name), run.intentions[name]
+    log, table = run.logs[name].labelled, run.intentions[name]
     drawn, points = run.projected(name, log.points)
     labels, counts = log.labels[log.clustered][drawn], log.distinct.count[log.distinct.point[drawn]]
     title = f"{name}: {len(np.unique(log.labels[log.clustered]))} intentions"

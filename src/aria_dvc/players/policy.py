@@ -146,7 +146,18 @@ def shared_engines() -> Iterator[None]:
         give_back_memory()
 
 
-def _engine(source: ModelSource, adapter: Path | None, pace: Pace) -> tuple[Engine, Renderer]:
+def _engine_for(source: ModelSource, adapter: Path | None, pace: Pace) -> tuple[Engine, Renderer]:
+    """The shared engine of a model within `shared_engines`, elsewhere one of its own."""
+    if _shared is None:
+        return _loaded(source, adapter, pace)
+    key = (source, adapter, pace.precision, pace.in_flight, pace.cache_gib)
+    if key not in _shared:
+        _shared[key] = _loaded(source, adapter, pace)
+    return _shared[key]
+
+
+def _loaded(source: ModelSource, adapter: Path | None, pace: Pace) -> tuple[Engine, Renderer]:
+    """A fresh engine and its renderer."""
     renderer = TurnRenderer(load_tokenizer(source))
     engine = Engine(
         load_for_play(source, adapter, pace.precision),
@@ -155,15 +166,6 @@ def _engine(source: ModelSource, adapter: Path | None, pace: Pace) -> tuple[Engi
         cache_bytes=int(pace.cache_gib * 2**30),
     )
     return engine, renderer
-
-
-def _engine_of(source: ModelSource, adapter: Path | None, pace: Pace) -> tuple[Engine, Renderer]:
-    if _shared is None:
-        return _engine(source, adapter, pace)
-    key = (source, adapter, pace.precision, pace.in_flight, pace.cache_gib)
-    if key not in _shared:
-        _shared[key] = _engine(source, adapter, pace)
-    return _shared[key]
 
 
 def policy_player(
@@ -180,5 +182,5 @@ def policy_player(
     Raises:
         AriaError: the model or the adapter cannot be loaded.
     """
-    engine, renderer = _engine_of(source, adapter, pace)
+    engine, renderer = _engine_for(source, adapter, pace)
     return PolicyPlayer(name, str(source), engine, renderer, settings, adapter, record_logprobs)

@@ -82,8 +82,7 @@ def _answers(shown: Sequence[str], name: str, endpoint: Endpoint) -> dict[str, s
     kept = CheckedLines(folder / NAMES_FILE)
     with FolderLock(folder).held():
         note_use(folder)
-        kept.mend("their names are asked for again")
-        found = dict(kept.read())
+        found = dict(kept.mend("their names are asked for again"))
         missing = [text for text in dict.fromkeys(shown) if text not in found]
         in_own_loop(_ask(missing, name, endpoint, kept))
         return dict(kept.read())
