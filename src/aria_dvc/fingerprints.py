@@ -37,6 +37,7 @@ PLUMBING = frozenset(
         "settings",
         "arena.stats",
         "learning.checkpoints",
+        "learning.trackers",
         "pipeline.paths",
         "progress",
         "pipeline.stage",

@@ -84,7 +84,7 @@ class Params(Block):
         "(0.5 + (own - other) / 2, no deal 0.25); a forfeit is 0"
     )
     endpoints: dict[str, Endpoint] = Field(
-        description="OpenAI-compatible servers by name, for players and embed.source"
+        description="OpenAI-compatible servers by name, for players, embed.source and report.names"
     )
     trackers: list[Tracker] = Field(
         default_factory=list,

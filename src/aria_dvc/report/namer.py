@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aria_dvc.cache.entries import NAMES_FILE
-from aria_dvc.cache.folder import LAYOUT, cache_folder, note_use
+from aria_dvc.cache.folder import LAYOUT, cache_folder
 from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.cache.locks import FolderLock
 from aria_dvc.errors import AriaError
@@ -81,7 +81,6 @@ def _answers(shown: Sequence[str], name: str, endpoint: Endpoint) -> dict[str, s
     folder = cache_folder() / "names" / _key(endpoint)
     kept = CheckedLines(folder / NAMES_FILE)
     with FolderLock(folder).held():
-        note_use(folder)
         found = dict(kept.mend("their names are asked for again"))
         missing = [text for text in dict.fromkeys(shown) if text not in found]
         in_own_loop(_ask(missing, name, endpoint, kept))
