@@ -193,10 +193,10 @@ def test_what_is_credited_refreshed_and_carried_over(start, tmp_path, monkeypatc
             refreshed.append({int(e.partition("/")[0]) for e in turns["bargaining"]["episode_id"]})
         return aggregate(turns, credit)
 
-    def finish(task, inner=online_module._finish):
-        state = torch.load(task.run.path / "checkpoint-8" / "optimizer.pt", weights_only=True)
-        steps.extend({int(moments["step"]) for moments in state["state"].values()})
-        inner(task)
+    def finish(task, state, inner=online_module._finish):
+        found = torch.load(task.run.path / "checkpoint-8" / "optimizer.pt", weights_only=True)
+        steps.extend({int(moments["step"]) for moments in found["state"].values()})
+        inner(task, state)
 
     monkeypatch.setattr(fresh_credit.FreshCredit, "of", of)
     monkeypatch.setattr(online_module, "_finish", finish)
