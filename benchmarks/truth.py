@@ -1,6 +1,7 @@
 """How near every credit comes to the true advantages of a policy's actions.
 
     python benchmarks/truth.py --model data/base_model [--games NAME ...] [--turns 250] [--out FILE]
+    python benchmarks/truth.py --scripted [--games NAME ...] [--episodes 1000] [--turns 1000]
     python benchmarks/truth.py --quick
 
 Plays games as `logs` in params.yaml says, by the model of the stage `base_model`, fits every credit
@@ -11,7 +12,8 @@ against the truth (truth/scores.py), and the cosine of the policy's gradient wit
 true advantages, at the model with fresh adapters. A share is of what the measurement's noise leaves
 reachable; intervals (95 %) draw whole groups; over both roles a credit is taken less its role's
 mean, but in the cosine. What was played is kept in the cache, so a run that was stopped goes on,
-also with more turns. --quick: few games of scripted players, and the gradient only with --model.
+also with more turns. --scripted: by scripted players, a thousand times as fast, in place of the
+model; the gradient then needs --model. --quick: few games of these.
 """
 
 from __future__ import annotations
@@ -105,7 +107,8 @@ def main(argv: list[str] | None = None) -> None:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", help="what plays, and has the gradient: data/base_model")
-    parser.add_argument("--quick", action="store_true", help="scripted players, small sizes")
+    parser.add_argument("--scripted", action="store_true", help="scripted players play")
+    parser.add_argument("--quick", action="store_true", help="the same, small sizes")
     parser.add_argument("--games", nargs="+", default=list(TARGETS), choices=TARGETS)
     parser.add_argument("--episodes", type=int, default=144, help="games that are fitted")
     parser.add_argument("--repeats", type=int, default=4, help="of these share a configuration")
@@ -117,9 +120,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args(argv)
     if args.quick:
-        vars(args).update(episodes=16, repeats=2, turns=16, replicates=10)
-    elif not args.model:
-        parser.error("--model: name the folder that the stage base_model wrote, or give --quick")
+        vars(args).update(scripted=True, episodes=16, repeats=2, turns=16, replicates=10)
+    elif not args.model and not args.scripted:
+        parser.error("--model: name the folder that base_model wrote, or give --scripted")
     return args
 
 
@@ -149,7 +152,7 @@ def settings(game: str, args: argparse.Namespace) -> Params:
     params = load_params(PARAMS)
     source, prepare = params.logs[game], params.prepare
     changed = {"episodes": args.episodes, "repeats": args.repeats, "source": args.model}
-    if args.quick:
+    if args.scripted:
         stand_in = STAND_INS[source.category]
         fixed = {role: pool for role, pool in source.players.items() if pool == "embedded"}
         changed["players"] = {**dict.fromkeys(source.players, stand_in), **fixed}

@@ -59,7 +59,6 @@ def policy(at, tracking=trackers.NOWHERE, progress=None):
 
 def scalars(folder):
     """tag -> [(step, value)] of a TensorBoard run."""
-    pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     found = EventAccumulator(str(folder), size_guidance={"scalars": 0})
@@ -78,7 +77,6 @@ def test_nobody_is_told_by_default_and_trackers_train_nothing_anew(at, monkeypat
 
 
 def test_tensorboard_has_the_history_and_the_result(at):
-    pytest.importorskip("tensorboard")
     metrics = policy(at, at.by("tensorboard"))
     (run,) = (at.told / "tensorboard").iterdir()
     assert run.name.startswith("policy-x-")
@@ -94,7 +92,6 @@ def test_tensorboard_has_the_history_and_the_result(at):
 
 
 def test_a_killed_training_goes_on_in_its_run_of_tensorboard(at):
-    pytest.importorskip("tensorboard")
 
     def dies(done, total):
         if done == 4:
@@ -196,7 +193,6 @@ def online(at, tracking, iterations):
 
 
 def test_online_training_is_one_run_with_every_update_and_iteration(at):
-    pytest.importorskip("tensorboard")
     policy(at)
     metrics = online(at, replace(at.by("tensorboard"), title="online-x"), iterations=3)
     (run,) = (at.told / "tensorboard").iterdir()
