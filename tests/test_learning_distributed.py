@@ -27,6 +27,7 @@ from aria_dvc.learning.examples import frames_examples
 from aria_dvc.learning.objective import policy_collate, selected_logits, weighted_nll
 from aria_dvc.learning.packing import cut_padded
 from aria_dvc.learning.policy import train_policy
+from aria_dvc.learning.trackers import NOWHERE
 from aria_dvc.learning.trainer import FitSettings
 from aria_dvc.models.lora import add_lora
 
@@ -174,4 +175,4 @@ def test_several_visible_gpus_without_a_launcher_train_on_one(tmp_path, monkeypa
     settings = FitSettings(1e-3, 0, pace())
     example = frames_examples(GAMES, Renderer(tiny_tokenizer()), 512).items[0]
     plan = make_plan([(example, np.ones(1))], [[0]], 1024, cut_padded)
-    assert trainer_module._arguments(tmp_path, plan, settings, 0).n_gpu == 1
+    assert trainer_module._arguments(tmp_path, plan, settings, 0, NOWHERE).n_gpu == 1
