@@ -32,6 +32,7 @@ CreditMethod = Literal[
     "critic",
     "group",
     "gigpo",
+    "gae",
     "belief",
     "prefix",
 ]
@@ -369,7 +370,7 @@ class SelectKParams(Block):
 class AggregateParams(Block):
     method: CreditMethod = Field(
         description="aria (cell means, the paper's), aria_recent, shrinkage, kernel, regression, "
-        "progress, critic, group, gigpo, belief (guessing games) or prefix"
+        "progress, critic, group, gigpo, gae, belief (guessing games) or prefix"
     )
     further: list[CreditMethod] = Field(
         description="more of these methods, for variants that train on their credit"
@@ -388,6 +389,13 @@ class AggregateParams(Block):
         "intentions",
         description="gigpo: steps compared have the same observation, state (all that was said) "
         "or recent intentions",
+    )
+    lam: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="gae: weight of later turns; 0 = the next state's value less this one's, 1 = "
+        "the return less this one's",
     )
     gamma: float = Field(
         gt=0, le=1, description="discount per own turn; lower = later turns matter more"

@@ -26,13 +26,14 @@ METHODS = {
     "critic": ("critic", "CriticCredit"),
     "group": ("group", "GroupCredit"),
     "gigpo": ("gigpo", "GigpoCredit"),
+    "gae": ("gae", "GaeCredit"),
     "belief": ("belief", "BeliefCredit"),
     "prefix": ("prefix", "PrefixCredit"),
     "turn_index": ("turn_index", "TurnIndexCredit"),
     "constant": ("constant", "ConstantCredit"),
 }
 # the first argument of a method, by the name that it has in the block `aggregate`
-ARGUMENTS = {RECENT: "history", "progress": "objective", "gigpo": "anchor"}
+ARGUMENTS = {RECENT: "history", "progress": "objective", "gigpo": "anchor", "gae": "lam"}
 
 
 def method_names() -> list[str]:
