@@ -391,7 +391,7 @@ class AggregateParams(Block):
         "or recent intentions",
     )
     lam: float = Field(
-        0.5,
+        0.3,
         ge=0,
         le=1,
         description="gae: weight of later turns; 0 = the next state's value less this one's, 1 = "

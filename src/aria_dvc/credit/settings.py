@@ -54,7 +54,7 @@ class Aggregate:
     history: int = 0
     objective: Literal["sum", "spread", "prefix"] = "prefix"
     anchor: Literal["observation", "state", "intentions"] = "intentions"
-    lam: float = 0.5
+    lam: float = 0.3
 
     def __post_init__(self) -> None:
         if self.folds < 2:
