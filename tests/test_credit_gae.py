@@ -11,8 +11,6 @@ from tests.credit_dialogues import dialogues
 from aria_dvc.credit.methods.base import fit_values
 from aria_dvc.credit.methods.gae import GaeCredit
 from aria_dvc.credit.methods.units import units_of
-from aria_dvc.credit.settings import Aggregate
-from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
 
 GAMMA = 0.9
@@ -93,8 +91,3 @@ def test_it_is_nearer_to_the_truth_than_plain_returns():
     assert near["gae"] > 0.8
     assert near["gae"] > near["return less value"] + 0.3
     assert near["gae"] > near["plain"] + 0.3
-
-
-def test_the_weight_of_later_turns_is_a_share():
-    with pytest.raises(AriaError, match=r"lam is 1\.5: a weight runs from 0 to 1"):
-        Aggregate(lam=1.5)

@@ -390,13 +390,6 @@ class AggregateParams(Block):
         description="gigpo: steps compared have the same observation, state (all that was said) "
         "or recent intentions",
     )
-    lam: float = Field(
-        0.3,
-        ge=0,
-        le=1,
-        description="gae: weight of later turns; 0 = the next state's value less this one's, 1 = "
-        "the return less this one's",
-    )
     gamma: float = Field(
         gt=0, le=1, description="discount per own turn; lower = later turns matter more"
     )

@@ -66,7 +66,6 @@ def add_credit_options(parser: argparse.ArgumentParser) -> None:
     objective, anchor = ("sum", "spread", "prefix"), ("observation", "state", "intentions")
     add("--objective", choices=objective, default=default.objective, help="of progress")
     add("--anchor", choices=anchor, default=default.anchor, help="of gigpo")
-    add("--lam", type=float, default=default.lam, help="weight of later turns, of gae")
     add("--gamma", type=float, default=default.gamma, help="discount per own turn (%(default)s)")
     add("--folds", type=int, default=default.folds, help="folds by group of episodes (%(default)s)")
     add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
@@ -188,7 +187,6 @@ def settings_of(args: argparse.Namespace) -> CreditSettings:
             args.folds,
             objective=args.objective,
             anchor=args.anchor,
-            lam=args.lam,
         )
     except AriaError as problem:
         raise AriaError(f"--{problem}") from None

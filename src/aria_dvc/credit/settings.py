@@ -42,7 +42,7 @@ class Aggregate:
     """method, further: see credit/methods/registry.py. gamma: discount. folds: by episode.
 
     history: utterances that make a cell of `aria_recent`; 0 = by cross-validation.
-    objective: of `progress`. anchor: of `gigpo`. lam: of `gae`, weight of later turns.
+    objective: of `progress`. anchor: of `gigpo`.
 
     Raises AriaError for a number out of range.
     """
@@ -54,15 +54,12 @@ class Aggregate:
     history: int = 0
     objective: Literal["sum", "spread", "prefix"] = "prefix"
     anchor: Literal["observation", "state", "intentions"] = "intentions"
-    lam: float = 0.3
 
     def __post_init__(self) -> None:
         if self.folds < 2:
             raise AriaError(f"folds is {self.folds}: at least 2 are needed to hold episodes out")
         if not 0.0 <= self.gamma <= 1.0:
             raise AriaError(f"gamma is {self.gamma}: a discount runs from 0 to 1")
-        if not 0.0 <= self.lam <= 1.0:
-            raise AriaError(f"lam is {self.lam}: a weight runs from 0 to 1")
 
 
 @dataclass(frozen=True)

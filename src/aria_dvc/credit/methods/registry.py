@@ -33,7 +33,7 @@ METHODS = {
     "constant": ("constant", "ConstantCredit"),
 }
 # the first argument of a method, by the name that it has in the block `aggregate`
-ARGUMENTS = {RECENT: "history", "progress": "objective", "gigpo": "anchor", "gae": "lam"}
+ARGUMENTS = {RECENT: "history", "progress": "objective", "gigpo": "anchor"}
 
 
 def method_names() -> list[str]:
