@@ -108,7 +108,7 @@ def test_a_reward_model_is_trained_where_something_uses_it(
     if not trains:
         metrics = read_json(paths.reward_model("adversarial") / "metrics.json")
         assert metrics["not_trained"].startswith("nothing uses it: see online.credit")
-        assert brief_learning({"reward_model": metrics, "policy": {}}) == {}
+        assert brief_learning({"reward_model": metrics, "progress": metrics, "policy": {}}) == {}
 
 
 @pytest.mark.parametrize(
