@@ -123,6 +123,13 @@ def set_at(raw, path, value):
         ),
         (
             "variants.other",
+            {"credit": "estimator"},
+            "variants.other.credit: estimator is trained only with progress.train: true: set it",
+        ),
+        ("variants.estimator", {}, "variants.estimator: it trains on aria: give it another name"),
+        ("progress.folds", 1, "progress.folds: input should be greater"),
+        (
+            "variants.other",
             {"method": "gigpo"},
             "variants.other.credit: gigpo trains on credit gigpo, not on aria",
         ),
@@ -213,6 +220,15 @@ def test_scores_of_a_reward_model_go_with_reinforce_alone(raw):
         check_params(raw)
     raw["online"]["credit"] = "games"
     assert check_params(raw).variant("other").method == "grpo"
+
+
+def test_the_estimator_judges_no_fresh_games(raw):
+    raw["progress"]["train"] = True
+    raw["variants"]["spa"] = {"method": "ppo", "credit": "estimator", "ppo": {"grounding": 0.5}}
+    assert check_params(raw).variant("spa").credit == "estimator"
+    raw["online"]["variants"] = ["spa"]
+    with pytest.raises(AriaError, match=r"spa trains on credit estimator.* or use credit: progr"):
+        check_params(raw)
 
 
 @pytest.mark.parametrize(
