@@ -14,7 +14,12 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.intentions.log import Log
 from aria_dvc.learning.objectives.ppo import turn_rewards
-from aria_dvc.learning.progress import WholeDialogues, objective_loss, train_progress
+from aria_dvc.learning.progress import (
+    WholeDialogues,
+    in_float32,
+    objective_loss,
+    train_progress,
+)
 from aria_dvc.learning.progress_data import Outcomes, whole_dialogues
 from aria_dvc.records.stored import read_contributions
 
@@ -85,6 +90,16 @@ def test_a_batch_counts_dialogues_and_an_idle_one_has_no_loss():
     assert len(idle["rows"]) == len(idle["dialogue"]) == 0
     scores = torch.zeros(0, requires_grad=True)
     objective_loss("prefix", scores, idle["targets"], idle["dialogue"]).backward()
+
+
+def test_the_head_is_not_rounded_by_autocast():
+    torch.manual_seed(0)
+    head, hidden = torch.nn.Linear(64, 1, bias=False), torch.randn(5, 64)
+    exact = head(hidden)
+    head.register_forward_hook(in_float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = head(hidden)
+    torch.testing.assert_close(found, exact)
 
 
 def trained(base, folder, game, **changes):

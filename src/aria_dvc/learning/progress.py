@@ -122,7 +122,7 @@ class ProgressTrainer(MicroBatchTrainer):
         return objective_loss(self.objective, action_scores(model, inputs), *told) / inputs["count"]
 
 
-def _in_float32(head: Any, args: Any, output: torch.Tensor) -> torch.Tensor:
+def in_float32(head: Any, args: Any, output: torch.Tensor) -> torch.Tensor:
     """A hook: the head's output without the rounding of autocast, under which sums would suffer."""
     with torch.autocast(output.device.type, enabled=False):
         exact: torch.Tensor = head.forward(args[0].float())
@@ -159,7 +159,7 @@ class FoldRun:
         model.config.pad_token_id = self.tokenizer.pad_token_id
         torch.nn.init.zeros_(score_head(model).weight)  # starts as the constant predictor
         model = add_lora(model, self.lora, "reward_model") if self.lora else model
-        score_head(model).register_forward_hook(_in_float32)
+        score_head(model).register_forward_hook(in_float32)
         return model
 
     def fit(self, model: Any, run: RunFolder, progress: Progress | None) -> MicroBatchTrainer:
