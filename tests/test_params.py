@@ -301,10 +301,11 @@ def test_k_above_k_max_names_both(raw):
 
 @pytest.mark.parametrize("text", ["1e-06", "1e-6", "0.000001", "1.0e-6"])
 def test_small_numbers_as_dvc_writes_them(tmp_path, text):
-    shipped = (ROOT / "params.yaml").read_text()
+    above, policy = (ROOT / "params.yaml").read_text().split("\npolicy:\n")
     path = tmp_path / "params.yaml"
-    line = next(x for x in shipped.splitlines() if x.startswith("  learning_rate: 0.0001 "))
-    path.write_text(shipped.replace(line, f"  learning_rate: {text}"))
+    line = next(x for x in policy.splitlines() if x.startswith("  learning_rate: 0.0001 "))
+    policy = policy.replace(line, f"  learning_rate: {text}", 1)
+    path.write_text(f"{above}\npolicy:\n{policy}")
     assert load_params(path).policy.learning_rate == 1e-6
 
 
