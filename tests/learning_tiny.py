@@ -15,6 +15,7 @@ from aria_dvc.settings import (
     Lora,
     OnlineParams,
     PolicyParams,
+    ProgressParams,
     RewardModelParams,
     WarmStart,
 )
@@ -166,6 +167,19 @@ def reward_params(**changes: Any) -> RewardModelParams:
         "lora": LORA,
     }
     return RewardModelParams(**{**settings, **changes})
+
+
+def progress_params(**changes: Any) -> ProgressParams:
+    settings: dict[str, Any] = {
+        "train": True,
+        "objective": "prefix",
+        "folds": 2,
+        "learning_rate": 1e-2,
+        "epochs": 2,
+        "batch_size": 8,
+        "max_tokens": 512,
+    }
+    return ProgressParams(**{**settings, **changes})
 
 
 def tiny_scorer(folder: Path, backbone: ModelSource | None = None, **changes: Any) -> Any:

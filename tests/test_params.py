@@ -123,6 +123,13 @@ def set_at(raw, path, value):
         ),
         (
             "variants.other",
+            {"credit": "estimator"},
+            "variants.other.credit: estimator is trained only with progress.train: true: set it",
+        ),
+        ("variants.estimator", {}, "variants.estimator: it trains on aria: give it another name"),
+        ("progress.folds", 1, "progress.folds: input should be greater"),
+        (
+            "variants.other",
             {"method": "gigpo"},
             "variants.other.credit: gigpo trains on credit gigpo, not on aria",
         ),
@@ -215,6 +222,15 @@ def test_scores_of_a_reward_model_go_with_reinforce_alone(raw):
     assert check_params(raw).variant("other").method == "grpo"
 
 
+def test_the_estimator_judges_no_fresh_games(raw):
+    raw["progress"]["train"] = True
+    raw["variants"]["spa"] = {"method": "ppo", "credit": "estimator", "ppo": {"grounding": 0.5}}
+    assert check_params(raw).variant("spa").credit == "estimator"
+    raw["online"]["variants"] = ["spa"]
+    with pytest.raises(AriaError, match=r"spa trains on credit estimator.* or use credit: progr"):
+        check_params(raw)
+
+
 @pytest.mark.parametrize(
     ("bob", "judge", "shared"),
     [
@@ -285,10 +301,11 @@ def test_k_above_k_max_names_both(raw):
 
 @pytest.mark.parametrize("text", ["1e-06", "1e-6", "0.000001", "1.0e-6"])
 def test_small_numbers_as_dvc_writes_them(tmp_path, text):
-    shipped = (ROOT / "params.yaml").read_text()
+    above, policy = (ROOT / "params.yaml").read_text().split("\npolicy:\n")
     path = tmp_path / "params.yaml"
-    line = next(x for x in shipped.splitlines() if x.startswith("  learning_rate: 0.0001 "))
-    path.write_text(shipped.replace(line, f"  learning_rate: {text}"))
+    line = next(x for x in policy.splitlines() if x.startswith("  learning_rate: 0.0001 "))
+    policy = policy.replace(line, f"  learning_rate: {text}", 1)
+    path.write_text(f"{above}\npolicy:\n{policy}")
     assert load_params(path).policy.learning_rate == 1e-6
 
 

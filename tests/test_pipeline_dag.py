@@ -42,7 +42,7 @@ def of_variants(*stages: str, variants: tuple[str, ...] = VARIANTS) -> set[str]:
 EVERYTHING = (
     instances(*PER_LOG, "truth")
     | of_variants("policy", "evaluate")
-    | {f"reward_model@{category}" for category in CATEGORIES}
+    | {f"{stage}@{category}" for stage in ("reward_model", "progress") for category in CATEGORIES}
     | {"code", "base_model", "report"}
 )
 
@@ -215,6 +215,26 @@ def test_one_more_variant_runs_its_own_stages_alone(workspace):
     assert not ran & instances("select_k", "cluster")
     evaluation = workspace.read_json("metrics/evaluation.json")
     assert {"vanilla", "aria", "discounted", "regression"} <= set(evaluation["guess_my_city"])
+    workspace.run("git", "checkout", "-q", ".")
+    workspace.run("dvc", "checkout", "-q")
+
+
+def test_a_variant_trains_on_what_the_progress_estimator_says(workspace):
+    workspace.set_params(
+        {
+            "variants.spa": {"method": "ppo", "credit": "estimator", "ppo": {"grounding": 0.5}},
+            "progress.train": True,
+            "progress.epochs": 1,
+        }
+    )
+    ran, _ = workspace.repro()
+    assert ran >= of_variants("policy", "evaluate", variants=("spa",)) | {"progress@single_agent"}
+    assert not ran & (instances(*PER_LOG) | of_variants("evaluate", variants=("aria",)))
+    told = workspace.read_json("metrics/learning.json")["single_agent"]
+    for log in LOGS:
+        assert set(told[f"progress_{log}"]) == {"sum_r2", "last_share", "auc_at_half", "auc_at_end"}
+    quality = workspace.read_json("data/progress/single_agent/metrics.json")["logs"]
+    assert all(quality[log]["dialogues"] == 12 for log in LOGS)
     workspace.run("git", "checkout", "-q", ".")
     workspace.run("dvc", "checkout", "-q")
 

@@ -60,6 +60,8 @@ def test_outputs_are_where_the_code_writes():
         assert STAGES[name]["outs"] == [str(out) for out in outs]
     category, variant = "${item.category}", "${item.variant}"
     assert STAGES["reward_model"]["outs"] == [str(paths.reward_model(category))]
+    assert STAGES["progress"]["outs"] == [str(paths.progress(category))]
+    assert files.contributions.parent == paths.progress(category)
     assert STAGES["policy"]["outs"] == [str(paths.policy(variant, category))]
     assert STAGES["online"]["outs"] == [str(paths.online(variant, category))]
     assert STAGES["evaluate"]["outs"] == [str(paths.evaluation(variant, category))]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import stages.prepare
+import stages.progress
 import stages.reward_model
 import torch
 
@@ -108,7 +109,28 @@ def test_a_reward_model_is_trained_where_something_uses_it(
     if not trains:
         metrics = read_json(paths.reward_model("adversarial") / "metrics.json")
         assert metrics["not_trained"].startswith("nothing uses it: see online.credit")
-        assert brief_learning({"reward_model": metrics, "policy": {}}) == {}
+        assert brief_learning({"reward_model": metrics, "progress": metrics, "policy": {}}) == {}
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_the_progress_estimator_is_trained_where_it_is_wanted(tmp_path, monkeypatch, train):
+    """On all utterances, and before any of them has a credit."""
+    monkeypatch.chdir(tmp_path)
+    write_tables({})
+    FILES.rewards.unlink()
+    calls = []
+    monkeypatch.setattr(
+        "aria_dvc.learning.progress.train_progress", lambda *args, **_: calls.append(args[3])
+    )
+    update = {
+        "logs": {"bargaining": PARAMS.logs["bargaining"]},
+        "progress": PARAMS.progress.model_copy(update={"train": train}),
+    }
+    stages.progress.main(PARAMS.model_copy(update=update), "adversarial")
+    assert [[len(log.turns) for log in frames] for frames in calls] == [[4]] * train
+    if not train:
+        metrics = read_json(paths.progress("adversarial") / "metrics.json")
+        assert metrics == {"not_trained": "progress.train is false in params.yaml"}
 
 
 @pytest.mark.parametrize(

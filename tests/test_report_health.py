@@ -42,6 +42,7 @@ SOUND: dict[str, Any] = {
     "learning": {
         "pair": {
             "reward_model": {"r2": 0.4, "r2_low": 0.2},
+            "progress": {"logs": {"log": {"sum_r2": 0.2}}},
             "policy": {
                 "vanilla": {},
                 "aria": {
@@ -128,6 +129,11 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         "has no R2",
     ),
     "constant model": (model(r2=0.1, r2_low=-0.1), "reward_model_constant", "R2 0.10, from -0.10"),
+    "constant sums": (
+        lambda run: run["learning"]["pair"]["progress"]["logs"]["log"].update(sum_r2=-0.1),
+        "progress_constant",
+        "no better than 0 does (R2 -0.10)",
+    ),
     "equal credits": (model(r2=None, r2_low=None), "reward_model_undefined", "all equal"),
     "no step": (
         lambda run: (aria(run).update(steps=0), run["learning"]["pair"].pop("online")),

@@ -357,7 +357,9 @@ def test_a_ratio_of_gradients_that_says_nothing_is_not_shown(changes):
     }
     assert gradient_ratio(policy) == 0.5
     assert gradient_ratio(policy | changes) is None
-    brief = brief_learning({"reward_model": {}, "policy": {"aria": policy | changes}})
+    brief = brief_learning(
+        {"reward_model": {}, "progress": {}, "policy": {"aria": policy | changes}}
+    )
     assert brief == {"aria": {"gradient_variance_ratio": None}}
 
 
@@ -577,7 +579,7 @@ def test_equal_targets_have_no_r2(rounding):
     metrics = fit_metrics(actual, np.array([0.1, 0.1, 0.1, 0.2]), training_mean=0.3)
     assert metrics["r2"] is None
     assert metrics["mse_of_mean"] == pytest.approx(0.04)
-    brief = brief_learning({"reward_model": metrics, "policy": {}})
+    brief = brief_learning({"reward_model": metrics, "progress": {}, "policy": {}})
     assert brief == {"reward_model_r2": None}
 
 

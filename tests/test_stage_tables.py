@@ -18,7 +18,7 @@ from aria_dvc.files import read_json, write_json, write_parquet
 from aria_dvc.params import Params
 from aria_dvc.pipeline.frames import category_frames
 from aria_dvc.pipeline.paths import LogFiles, files_of
-from aria_dvc.records.schemas import EMBEDDINGS, write_table
+from aria_dvc.records.schemas import CONTRIBUTIONS, EMBEDDINGS, write_table
 from aria_dvc.records.stored import read_evaluation, read_turns
 from aria_dvc.records.tables import embeddings_table, read_vectors
 
@@ -27,12 +27,15 @@ Change = Callable[[Path], None]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    """A folder in which all stages up to `aggregate` have run."""
+    """A folder in which all stages up to `aggregate` have run, and contributions lie."""
     folder = tmp_path_factory.mktemp("finished")
     before = Path.cwd()
     os.chdir(folder)
     try:
-        run_to("aggregate", write_entries(folder / "log.jsonl", entries()))
+        files = run_to("aggregate", write_entries(folder / "log.jsonl", entries()))
+        actions = pd.read_parquet(files.rewards)[["episode_id", "position"]]
+        told = actions.assign(contribution=0.25, reward=0.75, value=0.5)
+        write_table(files.contributions, told, CONTRIBUTIONS)
     finally:
         os.chdir(before)
     return folder
@@ -263,6 +266,30 @@ WRONG: dict[str, tuple[str, Change, str, str]] = {
         "row 4 (episode_id e1, position 0, role alice): column reward has no value",
     ),
     "a cell of another size": ("rewards", at(0, cell_size=99), "learning", "cell_size is not the"),
+    "contributions of fewer actions": (
+        "contributions",
+        frame(lambda table: table[:-1]),
+        "estimator",
+        "has 47 rows for 48 turns",
+    ),
+    "contributions sorted anew": (
+        "contributions",
+        rows(2, 1, 0),
+        "estimator",
+        "row 0 is position 2 of episode e0 where the turns have position 0 of e0",
+    ),
+    "a contribution that is NaN": (
+        "contributions",
+        at(4, reward=np.nan),
+        "estimator",
+        "row 4 (episode_id e1, position 0): column reward has no value",
+    ),
+    "contributions without q": (
+        "contributions",
+        frame(lambda table: table.drop(columns="reward")),
+        "estimator",
+        "has no column reward",
+    ),
     "episodes of another run": (
         "episodes",
         frame(lambda table: table.assign(episode_id="x" + table["episode_id"])),
@@ -291,13 +318,15 @@ def read_by(reader: str, params: Params) -> None:
     """What a stage reads, or the stages that learn."""
     if reader == "learning":
         category_frames(params, "adversarial", None)
+    elif reader == "estimator":
+        category_frames(params, "adversarial", None, "estimator")
     else:
         STAGES[reader].main(params, NAME)
 
 
 REMEDY = {"selected_k": "select_k", "log_vectors": "collect", "embeddings": "embed"}
 REMEDY |= {"turns": "prepare", "episodes": "prepare", "labels": "cluster", "tree": "cluster"}
-REMEDY |= {"rewards": "aggregate"}
+REMEDY |= {"rewards": "aggregate", "contributions": "progress"}
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -58,6 +58,23 @@ def test_the_study_of_the_household_plays_trains_and_judges_it(tmp_path):
     assert (course.iterations, course.updates) == (4, 5)
 
 
+def test_the_study_of_spa_explores_in_groups_and_trains_on_contributions(tmp_path):
+    study = load_study(Path("configs/study/spa.yaml"))
+    (first, *_) = study.experiments().values()
+    shutil.copy("params.yaml", tmp_path)
+    apply_overrides(tmp_path / "params.yaml", first)
+    params = load_params(tmp_path / "params.yaml")
+    assert list(params.logs) == params.base_model.games == params.categories == study.categories
+    assert set(study.variants) == set(params.variants)
+    log, spa = params.logs["household"], params.variant("spa")
+    assert (log.repeats, log.episodes % 10) == (10, 0)
+    assert (spa.method, spa.credit, spa.ppo.grounding) == ("ppo", "estimator", 0.5)
+    assert params.variant("ppo").ppo.grounding == 0.0
+    played = grid_of(get_game("household"), log.grid)
+    judged = grid_of(get_game("household"), params.evaluate.games["household"].grid)
+    assert not [config for config in judged if config in played]
+
+
 def test_an_arm_is_an_experiment_and_the_name_of_what_it_trains(tmp_path):
     config = tmp_path / "small.yaml"
     config.write_text(

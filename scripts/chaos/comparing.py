@@ -18,7 +18,7 @@ from scripts.chaos.place import Place, Stage
 WEIGHTS = 1e-6  # largest difference of a weight
 NUMBERS = 1e-4  # largest relative difference of a number that follows from weights
 # Of all other stages bytes count.
-BY_WEIGHTS = {"base_model", "reward_model", "policy", "online", "evaluate", "report"}
+BY_WEIGHTS = {"base_model", "reward_model", "progress", "policy", "online", "evaluate", "report"}
 TIMES = "second"  # what has this in its name is measured by the clock
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from aria_dvc.errors import AriaError
 from aria_dvc.player_checks import pool_problems
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
-from aria_dvc.policy_checks import objective_problems
+from aria_dvc.policy_checks import estimator_problems, objective_problems
 from aria_dvc.records.names import ADVERSARIAL, PLAYABLE, REWARD_RULES
 from aria_dvc.settings import (
     IN_PROCESS,
@@ -33,6 +33,7 @@ from aria_dvc.settings import (
     CreditMethod,
     EmbedParams,
     Endpoint,
+    Estimated,
     EvaluateParams,
     LogSource,
     OnlineParams,
@@ -41,6 +42,7 @@ from aria_dvc.settings import (
     PolicyMethod,
     PolicyParams,
     PrepareParams,
+    ProgressParams,
     ReportParams,
     RewardModelParams,
     SelectKParams,
@@ -52,9 +54,11 @@ from aria_dvc.yaml_file import read_yaml, taken_for_numbers
 
 VANILLA = "vanilla"
 # A variant of one of these names is what the name says.
-NAMED_AFTER = {*get_args(CreditMethod), *get_args(PlainReturn), *get_args(PolicyMethod)} - {
-    "reinforce",
-    "none",
+NAMED_AFTER = {
+    name
+    for names in (CreditMethod, PlainReturn, Estimated, PolicyMethod)
+    for name in get_args(names)
+    if name not in ("reinforce", "none")
 }
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _BRIEF = Repr()  # of a wrong value: it may be half of the file
@@ -101,6 +105,7 @@ class Params(Block):
     select_k: SelectKParams
     aggregate: AggregateParams
     reward_model: RewardModelParams
+    progress: ProgressParams
     policy: PolicyParams
     online: OnlineParams
     evaluate: EvaluateParams
@@ -231,6 +236,7 @@ class Params(Block):
     def _policy_problems(self, name: str, policy: PolicyParams) -> Iterator[str]:
         """What is wrong with a variant that is trained."""
         known = [self.aggregate.method, *self.aggregate.further, *get_args(PlainReturn)]
+        known += get_args(Estimated)
         trained_on = policy.credit if policy.method == "reinforce" else policy.method
         if policy.method == "none":
             yield f"variants.{name}: method none is vanilla's alone: choose another method"
@@ -251,8 +257,10 @@ class Params(Block):
             )
         elif name in NAMED_AFTER and name != trained_on:
             yield f"variants.{name}: it trains on {trained_on}: give it another name"
-        by_model = name in self.online.variants and self.online.credit == "reward_model"
+        goes_on = name in self.online.variants
+        by_model = goes_on and self.online.credit == "reward_model"
         yield from objective_problems(name, policy, by_model)
+        yield from estimator_problems(name, policy, self.progress.train, goes_on)
 
     def _player_problems(self) -> list[str]:
         """Players and servers that do not exist, wherever one is named that will be used."""

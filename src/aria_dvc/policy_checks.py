@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aria_dvc.settings import PolicyParams
+from aria_dvc.settings import CREDITED, PolicyParams
 
-ADDS_UP = ("terminal", "progress")  # credits that say what every turn was paid
+ESTIMATOR = "estimator"
+ADDS_UP = ("terminal", "progress", ESTIMATOR)  # credits that say what every turn was paid
 PAIRED = ("trajectory_dpo", "step_dpo")
 
 
@@ -29,4 +30,23 @@ def objective_problems(name: str, policy: PolicyParams, by_model: bool) -> Itera
         yield (
             f"online.credit: {name} is trained by {policy.method}, which takes no scores of a "
             "reward model: use games"
+        )
+
+
+def estimator_problems(
+    name: str, policy: PolicyParams, trained: bool, online: bool
+) -> Iterator[str]:
+    """Why the variant `name` cannot have its credit from the stage progress.
+
+    Args:
+        trained: whether that stage trains. online: whether the variant goes on with fresh games.
+    """
+    if policy.credit != ESTIMATOR or policy.method not in CREDITED:
+        return
+    if not trained:
+        yield f"variants.{name}.credit: estimator is trained only with progress.train: true: set it"
+    if online:
+        yield (
+            f"online.variants: {name} trains on credit estimator, which judges the games of the "
+            "logs and no fresh ones: take it off the list, or use credit: progress"
         )

@@ -38,6 +38,7 @@ CreditMethod = Literal[
 ]
 Decisions = Literal["share", "worth", "text"]
 PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
+Estimated = Literal["estimator"]  # what the stage progress says, not aggregate
 PolicyMethod = Literal[
     "reinforce",
     "behaviour_cloning",
@@ -429,7 +430,30 @@ class RewardModelParams(Block):
     weighting: Literal["none", "cell_size"] = Field(
         description="none, or cell_size: actions of large cells weigh more"
     )
-    lora: Lora | None = Field(description="null trains all weights")
+    lora: Lora | None = Field(
+        description="null trains all weights; the stage progress adapts alike"
+    )
+
+
+class ProgressParams(Block):
+    train: bool = Field(
+        description="true trains the estimator, for variants with credit: estimator"
+    )
+    objective: Literal["sum", "spread", "prefix"] = Field(
+        description="sum (contributions add up to the outcome; the paper's), spread (evenly over "
+        "the turns too) or prefix (so that the sum so far predicts it at every turn)"
+    )
+    folds: int = Field(
+        ge=2,
+        description="models, each of which judges the episodes, by group, that it has not seen "
+        "(paper: none, a single model judges those that it learned from)",
+    )
+    learning_rate: float = Field(gt=0, description="step size (paper: 3e-6)")
+    epochs: float = Field(gt=0, description="passes over the episodes (paper: 1)")
+    batch_size: int = Field(ge=1, description="dialogues per step, one an episode and role")
+    max_tokens: int = Field(
+        ge=16, description="longest dialogue; a longer one is refused, since none may be cut"
+    )
 
 
 class Clip(Block):
@@ -471,12 +495,12 @@ class DpoParams(Block):
 class PolicyParams(Block):
     method: PolicyMethod = Field(
         description="reinforce, behaviour_cloning (imitate successful episodes), ppo (on credit: "
-        "terminal or progress), grpo, gigpo (on credit: gigpo), spag, trajectory_dpo, step_dpo, or "
-        "none (the base model as it is)"
+        "terminal, progress or estimator), grpo, gigpo (on credit: gigpo), spag, trajectory_dpo, "
+        "step_dpo, or none (the base model as it is)"
     )
-    credit: CreditMethod | PlainReturn = Field(
+    credit: CreditMethod | PlainReturn | Estimated = Field(
         description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
-        "terminal (no decay either)"
+        "terminal (no decay either); estimator (what the stage progress says)"
     )
     advantage: Literal["return", "centred", "group", "normalised", "value"] = Field(
         description="return (the paper's), centred (minus the state's value), group (minus also "

@@ -24,6 +24,7 @@ FOLDERS = {
     "base_model": TRAININGS,
     "policy": TRAININGS,
     "reward_model": TRAININGS,
+    "progress": TRAININGS,
     "online": TRAININGS,
     "names": NAMES,
 }

@@ -13,8 +13,14 @@ from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.own_actions import without_reasked
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
+from aria_dvc.policy_checks import ESTIMATOR
 from aria_dvc.records.schemas import REWARDS
-from aria_dvc.records.stored import read_episodes, read_rewards, read_turns
+from aria_dvc.records.stored import (
+    read_contributions,
+    read_episodes,
+    read_rewards,
+    read_turns,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,12 +50,26 @@ def category_frames(
                 raise REWARDS.wrong(files.rewards, f"has no column credit_{credit}")
             rewards["reward"] = rewards[f"credit_{credit}"]
             rewards["value"] = rewards[f"value_{credit}"]
+        elif credit == ESTIMATOR:
+            told = read_contributions(files.contributions, turns)
+            rewards[["reward", "value"]] = told[["reward", "value"]]
         kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
         tables = (turns, read_episodes(files.episodes, turns), rewards)
         frames.append(LogFrames(log, *(_only(table, kept) for table in tables)))
     if credit is None:
         return frames
     return [replace(log, rewards=without_reasked(log.rewards, log.episodes)) for log in frames]
+
+
+def outcome_frames(params: Params, category: str) -> list[LogFrames]:
+    """Turns and episodes of every log of `category`, all of them and before any credit."""
+    frames = []
+    for log in params.logs_of(category):
+        files = files_of(params, log)
+        turns = read_turns(files.turns)
+        episodes = read_episodes(files.episodes, turns)
+        frames.append(LogFrames(log, turns, episodes, rewards=turns.iloc[:0]))
+    return frames
 
 
 def _drawn(ids: np.ndarray, count: int | None, seed: int) -> np.ndarray:

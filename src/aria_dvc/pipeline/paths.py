@@ -75,6 +75,10 @@ class LogFiles:
         return self._file("rewards", "parquet")
 
     @property
+    def contributions(self) -> Path:
+        return self._file("progress", "parquet")
+
+    @property
     def credit_quality(self) -> Path:
         return self._file("credit_quality", "json")
 
@@ -91,6 +95,10 @@ def base_model(params: Params) -> ModelSource:
 
 def reward_model(category: str) -> Path:
     return DATA / "reward_model" / category
+
+
+def progress(category: str) -> Path:
+    return DATA / "progress" / category
 
 
 def policy(variant: str, category: str) -> Path:

@@ -68,7 +68,7 @@ class Run:
 
     @cached_property
     def learning(self) -> dict[str, Any]:
-        """What the learning stages measured, per category: reward model, policies by variant."""
+        """What the learning stages measured, per category: reward model, estimator, policies."""
         return {category: self._learned(category) for category in self.params.categories}
 
     def _learned(self, category: str) -> dict[str, Any]:
@@ -80,6 +80,7 @@ class Run:
             "reward_model": read_stage_json(
                 paths.reward_model(category) / "metrics.json", "reward_model"
             ),
+            "progress": read_stage_json(paths.progress(category) / "metrics.json", "progress"),
             "policy": {
                 name: read_stage_json(paths.policy(name, category) / "metrics.json", "policy")
                 for name in self.params.variants

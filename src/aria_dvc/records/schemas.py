@@ -239,6 +239,19 @@ REWARDS = Schema(
         Column("value_<method>", "float64", "v of each of aggregate.further", needed=False),
     ),
 )
+CONTRIBUTIONS = Schema(
+    "contributions",
+    "data/progress/<category>/<log>.parquet",
+    "progress",
+    "action, where progress.train is true",
+    (
+        _EPISODE,
+        _POSITION,
+        Column("contribution", "float64", "c(h, a), by a model that has not seen the episode"),
+        Column("reward", "float64", "q(h, a): the mean outcome of the role, and all c so far"),
+        Column("value", "float64", "v(h): the same without that of the action"),
+    ),
+)
 _ERROR = "standard error"
 _VALUES = (
     ("q", "mean return of the continuations of the action"),
@@ -307,7 +320,18 @@ EVALUATION = Schema(
         Column("completion_tokens", "int64", "tokens generated for the role"),
     ),
 )
-SCHEMAS = (LOG_VECTORS, TRUTH, TURNS, EPISODES, EMBEDDINGS, LABELS, TREE, REWARDS, EVALUATION)
+SCHEMAS = (
+    LOG_VECTORS,
+    TRUTH,
+    TURNS,
+    EPISODES,
+    EMBEDDINGS,
+    LABELS,
+    TREE,
+    REWARDS,
+    CONTRIBUTIONS,
+    EVALUATION,
+)
 
 
 def write_table(path: str | Path, table: pd.DataFrame | pa.Table, schema: Schema) -> None:

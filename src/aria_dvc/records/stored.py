@@ -14,7 +14,14 @@ import numpy as np
 import orjson
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.schemas import EPISODES, EVALUATION, REWARDS, TURNS, read_table
+from aria_dvc.records.schemas import (
+    CONTRIBUTIONS,
+    EPISODES,
+    EVALUATION,
+    REWARDS,
+    TURNS,
+    read_table,
+)
 from aria_dvc.records.turns import own_turns
 
 if TYPE_CHECKING:
@@ -134,6 +141,15 @@ def read_rewards(path: str | Path, turns: pd.DataFrame) -> pd.DataFrame:
     wrong = np.bincount(cell, minlength=1)[cell] != rewards["cell_size"].to_numpy()
     REWARDS.refuse(wrong, rewards, path, "cell_size is not the number of rows of its cell")
     return rewards
+
+
+def read_contributions(path: str | Path, turns: pd.DataFrame) -> pd.DataFrame:
+    """What the stage progress says of a log: one row an action of `turns`, in the same order.
+
+    Raises:
+        AriaError: as `read_table`; rows of other actions.
+    """
+    return read_table(path, CONTRIBUTIONS, turns[turns["is_action"]].reset_index(drop=True))
 
 
 def read_evaluation(path: str | Path, variant: str) -> pd.DataFrame:

@@ -27,6 +27,7 @@ CHECKS = (
     "not_after_correction",
     "reward_model_constant",
     "reward_model_undefined",
+    "progress_constant",
     "credit_no_better_than_mean",
     "aggregation_idle",
     "zero_advantages",
@@ -173,6 +174,8 @@ def _learning_findings(category: str, of: Mapping[str, Any]) -> Iterator[Finding
     model = of["reward_model"]
     if "r2" in model:
         yield from _reward_model(category, model)
+    for log, progress in of["progress"].get("logs", {}).items():
+        yield from _progress(log, progress["sum_r2"])
     for variant, policy in of["policy"].items():
         yield from _policy(f"{category}, {variant}", policy, of.get("online", {}).get(variant, {}))
 
@@ -186,6 +189,12 @@ def _reward_model(category: str, model: Mapping[str, Any]) -> Iterator[Finding]:
         reach = "" if low is None else f", from {low:.2f}"
         words = f"no better than a constant on held-out games (R2 {model['r2']:.2f}{reach})"
         yield Finding(about, "reward_model_constant", words, "online.credit: games, or more games")
+
+
+def _progress(log: str, r2: float | None) -> Iterator[Finding]:
+    if r2 is not None and r2 <= 0:
+        words = f"contributions add up to unseen outcomes no better than 0 does (R2 {r2:.2f})"
+        yield Finding(f"{log}, progress", "progress_constant", words, "more games, progress.epochs")
 
 
 def _policy(about: str, policy: Mapping[str, Any], online: Mapping[str, Any]) -> Iterator[Finding]:

@@ -72,17 +72,28 @@ def brief_credit(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def brief_learning(metrics: dict[str, Any]) -> dict[str, Any]:
-    """R2 of the reward model on held-out episodes; each variant's ratio of gradient variances.
+    """R2 of the reward model on held-out episodes; how well the progress estimator tells unseen
+    outcomes, by log; each variant's ratio of gradient variances.
 
-    A reward model that was not trained has no R2, a policy that was not has no ratio.
+    What was not trained has no number.
     """
     ratios = {
         name: {"gradient_variance_ratio": rounded(gradient_ratio(policy))}
         for name, policy in metrics["policy"].items()
         if "gradient_variance_ratio" in policy
     }
-    model = metrics["reward_model"]
-    return {**({"reward_model_r2": rounded(model["r2"])} if "r2" in model else {}), **ratios}
+    model, told = metrics["reward_model"], metrics["progress"].get("logs", {})
+    estimated = {f"progress_{log}": _brief_progress(of) for log, of in told.items()}
+    of_model = {"reward_model_r2": rounded(model["r2"])} if "r2" in model else {}
+    return {**of_model, **estimated, **ratios}
+
+
+def _brief_progress(quality: dict[str, Any]) -> dict[str, Any]:
+    """How near the sums come, how much of them is the last action's, and how early they tell."""
+    half, end = (quality["quarters"][number]["auc"] for number in (1, 3))
+    found = {name: quality[name] for name in ("sum_r2", "last_share")}
+    found |= {"auc_at_half": half, "auc_at_end": end}
+    return {name: rounded(value) for name, value in found.items()}
 
 
 def gradient_ratio(policy: dict[str, Any]) -> float | None:
