@@ -27,8 +27,9 @@ PER_LOG = ("collect", "prepare", "embed", "cluster", "select_k", "aggregate")
 CATEGORIES = ("single_agent",)
 VARIANTS = ("vanilla", "aria")
 UP_TO_AGGREGATE = ("raw", "turns", "episodes", "embeddings", "labels", "selected_k", "k_curve")
-REMEDY_FOR_A_TORN_LOCK = "git restore dvc.lock"
 UP_TO_AGGREGATE += ("rewards", "base_model", "credit_quality", "code")
+REMEDY_FOR_A_TORN_LOCK = "git restore dvc.lock"
+REMEDY_FOR_A_TORN_LIST = "rm .dvc/tmp/rwlock"
 
 
 def instances(*stages: str, logs: tuple[str, ...] = LOGS) -> set[str]:
@@ -343,11 +344,29 @@ def test_a_killed_run_leaves_nothing_half_written_and_the_next_one_finishes(work
     for _ in range(3):
         kill_after(started(workspace, "dvc", "repro"), rng.uniform(2, 25))
         assert_whole(workspace.folder / "data")
-        if not is_whole_lock(workspace.folder / "dvc.lock"):
-            workspace.run(*REMEDY_FOR_A_TORN_LOCK.split())
+        mend_what_dvc_tore(workspace)
     workspace.repro()
     assert stages_in(workspace.run("dvc", "repro")) == (set(), set())
     assert not list((workspace.folder / "data").rglob("*.aside")), "left-overs of the killed run"
+
+
+def mend_what_dvc_tore(workspace: Workspace) -> None:
+    """What the documentation tells a user whose kill met DVC in the middle of a write."""
+    if not is_whole_lock(workspace.folder / "dvc.lock"):
+        workspace.run(*REMEDY_FOR_A_TORN_LOCK.split())
+    if not is_whole_list(workspace.folder / ".dvc/tmp/rwlock"):
+        workspace.run(*REMEDY_FOR_A_TORN_LIST.split())
+
+
+def is_whole_list(path: Path) -> bool:
+    """DVC writes the list of who reads and writes what in place as well."""
+    try:
+        json.loads(path.read_text())
+    except FileNotFoundError:
+        return True
+    except json.JSONDecodeError:
+        return False
+    return True
 
 
 def is_whole_lock(path: Path) -> bool:
@@ -370,6 +389,15 @@ def test_the_documented_remedy_for_a_torn_lock_trains_and_plays_nothing_twice(wo
     executed, _ = workspace.repro()
     assert executed == {"report"}
     assert lock.read_text() == whole
+
+
+def test_the_documented_remedy_for_a_torn_list_of_readers_and_writers_works(workspace):
+    (workspace.folder / ".dvc/tmp/rwlock").write_text("")
+    assert not is_whole_list(workspace.folder / ".dvc/tmp/rwlock")
+    assert "Unable to read RWLock-file" in workspace.run("dvc", "repro", check=False)
+    assert f"`{REMEDY_FOR_A_TORN_LIST}`" in (workspace.folder / "docs/pipeline.md").read_text()
+    workspace.run(*REMEDY_FOR_A_TORN_LIST.split())
+    assert stages_in(workspace.run("dvc", "repro")) == (set(), set())
 
 
 def started(workspace: Workspace, *command: str) -> subprocess.Popen[bytes]:
@@ -400,6 +428,7 @@ def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
     while process.poll() is None and "k: 7" not in params.read_text():
         time.sleep(0.05)
     kill_after(process, 2)
+    mend_what_dvc_tore(workspace)
     assert "k: 7" in params.read_text()
     remedy = "git restore --staged --worktree params.yaml dvc.lock"
     assert remedy in (workspace.folder / "docs/pipeline.md").read_text()
