@@ -15,9 +15,12 @@ from aria_dvc.learning.objective import PolicyCollate
 from aria_dvc.learning.objectives.registry import METHODS as OBJECTIVES
 from aria_dvc.learning.packing import cut_trees
 from aria_dvc.models.lora import add_lora, cast_by_autocast
+from aria_dvc.params import load_params
 from aria_dvc.plan.batch import Load, load_of, values_of
+from aria_dvc.plan.cli import Work, work_of
 from aria_dvc.plan.estimate import (
     METHODS,
+    PROGRESS,
     REWARD_MODEL,
     Estimator,
     Machine,
@@ -120,7 +123,7 @@ def plan_of(method: str = "reinforce", lora: Lora | None = None, **changes) -> E
 
 
 def test_every_method_of_a_policy_is_planned():
-    assert METHODS.keys() == {*get_args(PolicyMethod), REWARD_MODEL} - {"none"}
+    assert METHODS.keys() == {*get_args(PolicyMethod), REWARD_MODEL, PROGRESS} - {"none"}
     assert all(
         objective.scores_first == (METHODS[name].reads > 0)
         for name, objective in OBJECTIVES.items()
@@ -216,6 +219,20 @@ def test_the_command_prints_one_row_a_method(capsys):
     assert "no" in next(line for line in full if line.startswith("ppo ")).split()
 
 
+def test_the_progress_estimator_trains_on_every_dialogue_once_a_fold_but_its_own():
+    params, many = load_params(PARAMS), 40
+    small = params.model_copy(
+        update={"progress": params.progress.model_copy(update={"folds": 5, "epochs": 3})}
+    )
+    training = Training(METHODS[PROGRESS], None, bfloat16=False, checkpointing=False)
+    plan = Estimator(TINY, training, Machine(1, 0.0, 1.0, 1.0), load_of(64, 64, 0.25, pairs=False))
+    assert work_of(small, plan, many) == Work(40 * 4 * 3, 40)
+    every = {name: log.episodes for name, log in params.logs.items()}
+    sides = {"bargaining": 2, "negotiation": 2}
+    shown = sum(count * sides.get(name, 1) for name, count in every.items())
+    assert work_of(small, plan, None) == Work(shown * 4 * 3, 0.0)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -235,9 +252,9 @@ def test_real_steps_are_measured(capsys, tmp_path):
     """Every method trains a model of no size in a process of its own."""
     TINY.config().save_pretrained(tmp_path)
     small = f"--model {tmp_path} --measure --tokens 64 --dialogue 64 --precision float32"
-    shown = plan(capsys, *small.split(), "--methods", "trajectory_dpo", "reward_model")
+    shown = plan(capsys, *small.split(), "--methods", "trajectory_dpo", "progress")
     assert "this machine: a " in shown
-    assert shown.splitlines()[-1].startswith("reward_model ")
+    assert shown.splitlines()[-1].startswith("progress ")
 
 
 @pytest.mark.slow
@@ -248,6 +265,7 @@ def test_real_steps_are_measured(capsys, tmp_path):
         ("reinforce", ("--full",)),
         ("trajectory_dpo", ()),
         ("reward_model", ()),
+        ("progress", ()),
     ],
 )
 def test_the_estimate_is_near_what_the_default_model_takes(capsys, method, options):

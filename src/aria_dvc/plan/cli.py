@@ -14,7 +14,7 @@ from aria_dvc.suggestions import did_you_mean
 if TYPE_CHECKING:
     from aria_dvc.params import Params
     from aria_dvc.plan.estimate import Estimator, Machine, Method
-    from aria_dvc.settings import Lora, Pace
+    from aria_dvc.settings import Lora, Pace, PolicyParams, ProgressParams, RewardModelParams
 
 USAGE = """\
 Estimates, for every method of training, the memory of a GPU at the peak of a step and the time of
@@ -71,7 +71,8 @@ def _add_training(group: Any) -> None:
     from aria_dvc.settings import Precision
 
     add = group.add_argument
-    add("--methods", nargs="+", metavar="METHOD", help="of policy.method, or reward_model; all")
+    which = "of policy.method, reward_model or progress; all"
+    add("--methods", nargs="+", metavar="METHOD", help=which)
     add("--precision", choices=get_args(Precision), help="pace.precision")
     checkpoints = "pace.gradient_checkpointing"
     add("--checkpointing", action=argparse.BooleanOptionalAction, default=None, help=checkpoints)
@@ -186,19 +187,28 @@ def estimator(
     from aria_dvc.plan.batch import load_of
     from aria_dvc.plan.estimate import Estimator, Training
 
-    block = params.reward_model if method.scores else params.policy
-    length = args.dialogue or block.max_tokens
+    length = args.dialogue or block_of(params, method).max_tokens
+    lora = params.reward_model.lora if method.scores else params.policy.lora
     # `auto` asks the machine: this one only where it is the one that trains
     narrow = uses_bfloat16(pace.precision) if args.measure else pace.precision != "float32"
     training = Training(
         method,
-        _lora(args, block.lora, shape.linear),
+        _lora(args, lora, shape.linear),
         narrow,
         pace.gradient_checkpointing,
         kl=params.policy.kl > 0,
     )
     load = load_of(pace.tokens_per_batch, length, args.own, pairs=method.pairs)
     return Estimator(shape, training, machine, load, load.reads())
+
+
+def block_of(params: Params, method: Method) -> RewardModelParams | ProgressParams | PolicyParams:
+    """The block of params.yaml that a method trains by."""
+    from aria_dvc.plan.estimate import PROGRESS, REWARD_MODEL
+
+    if method.name == REWARD_MODEL:
+        return params.reward_model
+    return params.progress if method.name == PROGRESS else params.policy
 
 
 def _lora(args: argparse.Namespace, lora: Lora | None, known: Any) -> Lora | None:
@@ -305,19 +315,24 @@ class Work:
 def work_of(params: Params, plan: Estimator, episodes: int | None) -> Work:
     """How many dialogues (an episode as one role sees it) a method trains on, offline, and of a
     policy online too where `online.variants` names any."""
+    from aria_dvc.plan.estimate import PROGRESS, REWARD_MODEL
     from aria_dvc.records.names import ADVERSARIAL, PLAYABLE
 
     method = plan.training.method
-    block = params.reward_model if method.scores else params.policy
+    block = block_of(params, method)
+    # each model of the progress estimator leaves out one fold
+    times = (params.progress.folds - 1 if method.name == PROGRESS else 1) * block.epochs
     if episodes:
-        return Work(episodes * block.epochs, episodes)
+        return Work(episodes * times, episodes)
     roles = {log: 2 if PLAYABLE.get(log) == ADVERSARIAL else 1 for log in params.logs}
-    most = block.max_episodes or float("inf")
+    most = getattr(block, "max_episodes", None) or float("inf")
     logs = [(n, log) for n, log in params.logs.items() if log.category in params.categories]
     once = sum(min(log.episodes, most) * roles[name] for name, log in logs)
-    if method.scores:
-        return Work(once * (1 - params.reward_model.held_out) * block.epochs, 0.0)
-    trained, read = once * block.epochs, once
+    if method.name == REWARD_MODEL:
+        return Work(once * (1 - params.reward_model.held_out) * times, 0.0)
+    if method.name == PROGRESS:
+        return Work(once * times, 0.0)
+    trained, read = once * times, once
     for category in params.categories if params.online.variants else ():
         course = params.online.course_of(category)
         seen = max((roles[name] for name in params.logs_of(category)), default=1)

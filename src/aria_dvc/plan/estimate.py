@@ -39,7 +39,7 @@ class Method:
     exact_kl: bool = False
 
 
-REWARD_MODEL = "reward_model"
+REWARD_MODEL, PROGRESS = "reward_model", "progress"
 METHODS = {
     method.name: method
     for method in (
@@ -52,6 +52,7 @@ METHODS = {
         Method("trajectory_dpo", reads=1, pairs=True),
         Method("step_dpo", reads=1, pairs=True),
         Method(REWARD_MODEL, scores=True),
+        Method(PROGRESS, scores=True),
     )
 }
 

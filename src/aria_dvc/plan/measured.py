@@ -24,7 +24,7 @@ import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.plan.batch import Load, values_of
-from aria_dvc.plan.estimate import Training
+from aria_dvc.plan.estimate import PROGRESS, Training
 from aria_dvc.plan.shapes import ModelShape
 from aria_dvc.settings import Pace, PolicyParams
 
@@ -135,7 +135,9 @@ def _train(case: Case, folder: Path, tick: Callable[[], None]) -> None:
     count = STEPS * MICRO_BATCHES * load.dialogues
     data: list[Member] = list(values_of(load.examples(count, case.shape.vocabulary)))
     model = _model(case)
-    if method.scores:
+    if method.name == PROGRESS:
+        kind, collate, extra = _progress(model)
+    elif method.scores:
         kind, collate, extra = _regression(model)
     else:
         kind, collate, extra, data = _objective(case, model, data)
@@ -153,7 +155,7 @@ def _train(case: Case, folder: Path, tick: Callable[[], None]) -> None:
 
 
 def _model(case: Case) -> Any:
-    """As the stages `policy` and `reward_model` make it, from nothing."""
+    """As the stages `policy`, `reward_model` and `progress` make it, from nothing."""
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
@@ -176,6 +178,16 @@ def _regression(model: Any) -> tuple[Any, Any, dict[str, Any]]:
     from aria_dvc.learning.reward_model import RewardTrainer
 
     return RewardTrainer, regression_collate(0, {}, model=model), {}
+
+
+def _progress(model: Any) -> tuple[Any, Any, dict[str, Any]]:
+    from aria_dvc.learning.progress import ProgressTrainer, WholeDialogues, in_float32
+    from aria_dvc.learning.reward_head import score_head
+    from aria_dvc.learning.tree_attention import use_tree_attention
+
+    score_head(model).register_forward_hook(in_float32)
+    collate = WholeDialogues(0, use_tree_attention(model))
+    return ProgressTrainer, collate, {"objective": "prefix"}  # the one with the most to compute
 
 
 def _objective(case: Case, model: Any, data: Any) -> tuple[Any, Any, dict[str, Any], Any]:
