@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.household import AGENT, ENVIRONMENT, GAME, HouseholdMatch
+from aria_dvc.games.commands import AGENT, ENVIRONMENT, NOTHING
+from aria_dvc.games.household import GAME, HouseholdMatch
 from aria_dvc.games.household_rooms import (
     LAMP,
     OBJECTS,
@@ -31,7 +32,7 @@ from aria_dvc.games.household_rooms import (
     type_of,
 )
 from aria_dvc.games.household_tasks import KINDS, draw
-from aria_dvc.games.household_world import NOTHING, World, canonical
+from aria_dvc.games.household_world import World, canonical
 from aria_dvc.players.dialogues import play_out, scripted_dialogues
 from aria_dvc.players.housekeeping import expert, noisy_expert
 from aria_dvc.players.scripted import ScriptedPlayer

@@ -8,26 +8,19 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
+from alfworld_problems import game
 
+from aria_dvc.games.commands import NOTHING
 from aria_dvc.games.household import HouseholdMatch, complete
-from aria_dvc.games.household_rooms import CLOSED, LAMP, type_of
-from aria_dvc.games.household_tasks import KINDS, Task
-from aria_dvc.games.household_world import NOTHING, World
+from aria_dvc.games.household_rooms import LAMP, type_of
+from aria_dvc.games.household_tasks import KINDS
+from aria_dvc.games.household_world import World
 from aria_dvc.players.housekeeping import expert
 
 PROBLEMS = 200
-GOALS = {
-    "put": "pick_and_place_simple",
-    "two": "pick_two_obj_and_place",
-    "clean": "pick_clean_then_place_in_recep",
-    "heat": "pick_heat_then_place_in_recep",
-    "cool": "pick_cool_then_place_in_recep",
-    "look": "look_at_obj_in_light",
-}
 NONSENSE = ("dance", "take everything", "go to moon 1", "put mug 1", "examine", "open open")
 # What differs, for reasons that docs/household.md gives: commands that ALFWorld alone admits, one
 # that it does not, an answer that tells less, an end that it does not see.
@@ -47,78 +40,15 @@ def engine() -> Any:
     return pddl.PddlEnv
 
 
-def problem(world: World, task: Task, domain: str) -> str:
-    """The room and the task in ALFWorld's PDDL; everything may be carried, treated and put
-    anywhere, as here."""
-    places, things = list(world.contents), list(world.things())
-    types = {"rtype": {type_of(p) for p in places}, "otype": {type_of(t) for t in things}}
-    facts = [f"(atLocation agent1 {_id(f'at {world.at}')})"]
-    for place in places:
-        where = _id(f"at {place}")
-        facts += [f"(receptacleAtLocation {_id(place)} {where})"]
-        facts += [f"(receptacleType {_id(place)} {type_of(place)}Type)"]
-        facts += [f"(openable {_id(place)})"] if type_of(place) in CLOSED else []
-        facts += [] if place in world.closed else [f"(opened {_id(place)})"]
-        for thing in world.contents[place]:
-            facts += [f"(inReceptacle {_id(thing)} {_id(place)})"]
-            facts += [f"(objectAtLocation {_id(thing)} {where})"]
-    for thing in things:
-        facts += [f"(objectType {_id(thing)} {type_of(thing)}Type)"]
-        able = ("toggleable",) if type_of(thing) == LAMP else ("pickupable", "cleanable")
-        able += () if type_of(thing) == LAMP else ("heatable", "coolable")
-        facts += [f"({what} {_id(thing)})" for what in able]
-    facts += [f"(canContain {r}Type {o}Type)" for r in types["rtype"] for o in types["otype"]]
-    if world.held:
-        facts += [f"(holds agent1 {_id(world.held)})", "(holdsAny agent1)"]
-    objects = {
-        "agent": ["agent1"],
-        "location": [_id(f"at {place}") for place in dict.fromkeys([*places, world.at, None])],
-        "receptacle": [_id(place) for place in places],
-        "object": [_id(thing) for thing in things],
-        # the domain and the goal speak of types that a room need not have
-        **{kind: [f"{name}Type" for name in names] for kind, names in types.items()},
-    }
-    named = {name.lower() for name in re.findall(r"\w+Type\b(?=[ )])", domain + goal(task))}
-    known = {name.lower() for name in objects["rtype"] + objects["otype"]}
-    knives = {"knifetype", "butterknifetype"}
-    for name in sorted(named - known - {"receptacletype", "objecttype"}):
-        objects["otype" if name in knives | {f"{task.wanted}type"} else "rtype"].append(name)
-    listed = "\n".join(f"{' '.join(sorted(names))} - {kind}" for kind, names in objects.items())
-    head = f"(define (problem room) (:domain alfred)\n(:objects {listed})\n"
-    return f"{head}(:init (= (total-cost) 0)\n{chr(10).join(facts)})\n{goal(task)}"
-
-
-def goal(task: Task) -> str:
-    """ALFWorld's own goal of the kind of task."""
-    from alfworld.gen.goal_library import gdict
-
-    text = gdict[GOALS[task.kind]]["pddl"].replace("#", "-")
-    return str(text.format(obj=task.wanted, recep=task.place, toggle=LAMP))
-
-
-def _id(name: str) -> str:
-    return name.replace(" ", "_")
-
-
 class Real:
     """ALFWorld's engine in a room of ours, with our names for things."""
 
     def __init__(self, engine: Any, match: HouseholdMatch) -> None:
-        import alfworld
+        from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
         from textworld import EnvInfos
 
-        data = Path(alfworld.__file__).parent / "data"
-        domain = (data / "alfred.pddl").read_text("utf-8")
-        self.env = engine(EnvInfos(admissible_commands=True))
-        self.env.load(
-            {
-                "pddl_domain": domain,
-                "grammar": (data / "alfred.twl2").read_text("utf-8"),
-                "pddl_problem": problem(match.world, match.task, domain),
-            }
-        )
-        for info in self.env._entity_infos.values():
-            info.name = info.id.replace("_", " ")
+        self.env = AlfredDemangler(engine(EnvInfos(admissible_commands=True)))
+        self.env.load(game(match.world, match.task))
         self.state = self.env.reset()
 
     @property

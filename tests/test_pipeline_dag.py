@@ -11,9 +11,11 @@ import random
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import vl_convert
 import yaml
@@ -418,6 +420,16 @@ def kill_after(process: subprocess.Popen[bytes], seconds: float) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        while any(map(partial(is_of, process.pid), psutil.process_iter())):
+            time.sleep(0.05)
+
+
+def is_of(group: int, process: psutil.Process) -> bool:
+    """Whether the process belongs to the group and has not ended."""
+    try:
+        return os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE
+    except (ProcessLookupError, psutil.NoSuchProcess):
+        return False
 
 
 def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
@@ -434,6 +446,7 @@ def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
     assert remedy in (workspace.folder / "docs/pipeline.md").read_text()
     workspace.run(*remedy.split())
     assert "k: auto" in params.read_text()
+    workspace.run("git", "switch", "-q", "main")
     workspace.repro()
     assert workspace.run("git", "status", "--porcelain").strip() == ""
 

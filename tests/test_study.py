@@ -13,7 +13,7 @@ from dvc.utils.hydra import apply_overrides
 from scripts.study import load_study, results, run
 
 from aria_dvc.errors import AriaError
-from aria_dvc.games.registry import get_game, grid_of
+from aria_dvc.games.registry import get_game
 from aria_dvc.params import load_params
 from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared, learning
@@ -50,7 +50,7 @@ def test_the_study_of_the_household_plays_trains_and_judges_it(tmp_path):
     assert set(study.variants) == set(params.variants)
     log, evaluation = params.logs["household"], params.evaluate.games["household"]
     game = get_game("household")
-    played, judged = (grid_of(game, grid) for grid in (log.grid, evaluation.grid))
+    played, judged = (game.grid(grid) for grid in (log.grid, evaluation.grid))
     assert not [config for config in judged if config in played]
     assert evaluation.episodes == len(judged)
     assert params.base_model.warm_start_settings.lessons("household")[1] == log.grid
@@ -70,8 +70,8 @@ def test_the_study_of_spa_explores_in_groups_and_trains_on_contributions(tmp_pat
     assert (log.repeats, log.episodes % 10) == (10, 0)
     assert (spa.method, spa.credit, spa.ppo.grounding) == ("ppo", "estimator", 0.5)
     assert params.variant("ppo").ppo.grounding == 0.0
-    played = grid_of(get_game("household"), log.grid)
-    judged = grid_of(get_game("household"), params.evaluate.games["household"].grid)
+    played = get_game("household").grid(log.grid)
+    judged = get_game("household").grid(params.evaluate.games["household"].grid)
     assert not [config for config in judged if config in played]
 
 
@@ -248,11 +248,11 @@ PLAY = """
 import pandas as pd
 from pathlib import Path
 from ruamel.yaml import YAML
-from aria_dvc.games.registry import get_game, grid_of
+from aria_dvc.games.registry import get_game
 import orjson
 
 seed = YAML().load(Path("params.yaml"))["seed"]
-config = orjson.dumps(grid_of(get_game("bargaining"), "default")[0]).decode()
+config = orjson.dumps(get_game("bargaining").grid("default")[0]).decode()
 for variant, won in (("vanilla", [False, False]), ("aria", [seed > 0, True])):
     folder = Path("data/eval/adversarial")
     folder.mkdir(parents=True, exist_ok=True)

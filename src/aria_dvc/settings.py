@@ -167,7 +167,7 @@ class LogSource(Block):
         "default",
         description="configurations: default; glee48, glee_full (bargaining, negotiation); surplus "
         "(negotiation); small16, small32 (guessing games); train, unseen, small, small_train "
-        "(household)",
+        "(household); a folder (alfworld)",
     )
     repeats: int = Field(
         1, ge=1, description="games in a row that share a configuration: a group, for baselines"

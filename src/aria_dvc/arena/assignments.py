@@ -13,7 +13,6 @@ from typing import Any
 from aria_dvc.chat import Line
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game
-from aria_dvc.games.registry import grid_of
 from aria_dvc.player_specs import Pool, weights_of
 from aria_dvc.records.names import is_trained
 from aria_dvc.seeds import derived_seed
@@ -100,7 +99,7 @@ def assign(
     Raises:
         AriaError: the game has no such grid, or a role has no player.
     """
-    configs = list(grid_of(game, grid))
+    configs = list(game.grid(grid))
     random.Random(derived_seed(seed, game.name, grid)).shuffle(configs)
 
     def assignment(index: int) -> Assignment:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aria_dvc.chat import Line, Message, view
+from aria_dvc.errors import AriaError
+from aria_dvc.suggestions import did_you_mean
 
 Config = dict[str, Any]  # JSON-able parameters of one match, e.g. {"money": 100, "delta_a": 0.9}
 
@@ -109,6 +111,17 @@ class Game(ABC):
     @abstractmethod
     def grids(self) -> Mapping[str, Sequence[Config]]:
         """Named grids of configurations; every game has "default"."""
+
+    def grid(self, name: str) -> Sequence[Config]:
+        """The configurations of one grid.
+
+        Raises:
+            AriaError: the game has no such grid.
+        """
+        grids = self.grids()
+        if name not in grids:
+            raise AriaError(f"{self.name} has no grid {name}{did_you_mean(name, grids)}")
+        return grids[name]
 
     def winnable(self, config: Config, role: str) -> bool:
         """Whether `role` can win against an opponent that never agrees to its own loss."""

@@ -1,10 +1,7 @@
 """Household: find, clean, heat, cool and carry things in a room, in the manner of ALFWorld.
 
 Rooms and receptacles are in `household_rooms`, tasks are drawn in `household_tasks`, and
-`household_world` holds a room's state and carries commands out. The match adds the dialogue: its
-first line is the room and the task, and each command is answered by what came of it, without a
-player for the environment. A command that is unreadable or impossible is no illegal move: it is
-answered "Nothing happens.", costs a step, and is recorded as not `grounded`.
+`household_world` holds a room's state and carries commands out. `commands` adds the dialogue.
 """
 
 from __future__ import annotations
@@ -13,17 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.alternating import refuse_unknown_keys
-from aria_dvc.games.base import Config, Failure, Game, Match, Outcome
+from aria_dvc.games.base import Config, Game
+from aria_dvc.games.commands import AGENT, STEPS_BOUND, CommandMatch
 from aria_dvc.games.household_rooms import SPLITS
 from aria_dvc.games.household_tasks import KINDS, draw
-from aria_dvc.games.household_world import NOTHING
-from aria_dvc.games.parsing import cut, utterance
 from aria_dvc.suggestions import did_you_mean
 
-AGENT, ENVIRONMENT = "agent", "environment"
-MAX_COMMAND_CHARS = 500
 MAX_STEPS = {"train": 40, "unseen": 40, "small": 8}
-STEPS_BOUND = 1_000
 # The tasks of the grids: the split, and numbers by kind. `unseen` has as many of each kind as
 # ALFWorld's unseen split.
 _UNSEEN = {"put": 24, "two": 17, "clean": 31, "heat": 23, "cool": 21, "look": 18}
@@ -35,61 +28,20 @@ _GRIDS = {
 }
 
 
-class HouseholdMatch(Match):
+class HouseholdMatch(CommandMatch):
     """`config`: split, kind and number of the task, and max_steps."""
 
     game = "household"
-    roles = (AGENT,)
 
     def __init__(self, config: Config) -> None:
-        super().__init__(config)
         self.world, self.task = draw(config["split"], config["kind"], config["number"])
-        self.lines = [(ENVIRONMENT, f"{self.world.around()} {self.task.sentence}")]
-        self.grounded = {AGENT: []}
+        super().__init__(config, f"{self.world.around()} {self.task.sentence}")
 
-    @property
-    def steps(self) -> int:
-        """Commands given so far."""
-        return len(self.grounded[AGENT])
+    def carry_out(self, command: str) -> str | None:
+        return self.world.command(command)
 
-    @property
-    def to_move(self) -> str | None:
-        return None if self.outcome else AGENT
-
-    def system_prompt(self, role: str) -> str:
-        return (
-            "Do a task in a room, by one command a turn: go to R, open R, close R, take X from R, "
-            "put X in/on R, clean X with R, heat X with R, cool X with R, use X, examine X, look "
-            f"or inventory. {self.config['max_steps']} commands."
-        )
-
-    def play(self, text: str) -> None:
-        if self.outcome:
-            raise ValueError("the match is over")
-        said = utterance(text, AGENT, MAX_COMMAND_CHARS)
-        told = self.world.command(said)
-        self.grounded[AGENT].append(told is not None)
-        self.lines += [(AGENT, said), (ENVIRONMENT, told or NOTHING)]
-        if self.task.is_done(self.world):
-            self._end("solved")
-        elif self.steps >= self.config["max_steps"]:
-            self._end("turn_limit")
-
-    def forfeit(self, kind: str, text: str = "") -> None:
-        if self.outcome:
-            raise ValueError("the match is over")
-        if kept := cut(text, MAX_COMMAND_CHARS):
-            self.lines.append((AGENT, kept))
-            self.grounded[AGENT].append(False)
-        self._end("failure", Failure(AGENT, kind))
-
-    def _end(self, reason: str, failure: Failure | None = None) -> None:
-        self.outcome = Outcome(
-            rewards={AGENT: 1.0 if reason == "solved" else 0.0},
-            reason=reason,
-            details={"steps": self.steps, "executed": sum(self.grounded[AGENT])},
-            failure=failure,
-        )
+    def is_done(self) -> bool:
+        return self.task.is_done(self.world)
 
 
 class Household(Game):

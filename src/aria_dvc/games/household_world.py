@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from aria_dvc.games.household_rooms import CLOSED, LAMP, TREATED_WITH, type_of
 
-NOTHING = "Nothing happens."
 STATES = {"clean": "clean", "heat": "hot", "cool": "cold"}
 """What an object is after a treatment; heat undoes cold and the other way round."""
 _OPPOSITE = {"hot": "cold", "cold": "hot"}

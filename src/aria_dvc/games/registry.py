@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
 
 from aria_dvc.errors import AriaError
-from aria_dvc.games.base import Config, Game
+from aria_dvc.games.base import Game
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.suggestions import did_you_mean
 
@@ -21,15 +20,3 @@ def get_game(name: str) -> Game:
         raise AriaError(f"unknown game {name}{did_you_mean(name, PLAYABLE)}")
     game: Game = import_module(f"aria_dvc.games.{name}").GAME
     return game
-
-
-def grid_of(game: Game, name: str) -> Sequence[Config]:
-    """The configurations of one grid.
-
-    Raises:
-        AriaError: the game has no such grid.
-    """
-    grids = game.grids()
-    if name not in grids:
-        raise AriaError(f"{game.name} has no grid {name}{did_you_mean(name, grids)}")
-    return grids[name]

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from aria_dvc.games.alternating import AlternatingMatch
 from aria_dvc.games.base import Config, Match
+from aria_dvc.games.commands import AGENT
 from aria_dvc.games.guessing import GuessingMatch
-from aria_dvc.games.household import AGENT, HouseholdMatch
-from aria_dvc.games.registry import get_game, grid_of
+from aria_dvc.games.household import HouseholdMatch
+from aria_dvc.games.registry import get_game
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, SelfPlaying
 
 ADVERSARIAL = ("varied", "varied", "varied", "best_response")
@@ -34,7 +35,7 @@ def scripted_dialogues(
     """
     game = get_game(game_name)
     rng = random.Random(f"{game_name}/{seed}")
-    configs = _passes(grid_of(game, grid), rng)
+    configs = _passes(game.grid(grid), rng)
     dialogues: list[Match] = []
     while len(dialogues) < n:
         match = game.start(next(configs), reward)

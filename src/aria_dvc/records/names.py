@@ -11,6 +11,7 @@ PLAYABLE = {
     "twenty_questions": "single_agent",
     "guess_my_city": "single_agent",
     "household": "household",
+    "alfworld": "household",
 }
 # How the end of an adversarial game is paid (games/rewards.py).
 REWARD_RULES = ("win", "strict_win", "soft_win", "utility", "margin")
