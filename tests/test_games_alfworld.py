@@ -34,7 +34,7 @@ def put(folder: Path, task: str, content: Any, trial: str = "trial_T1") -> Path:
 def test_a_grid_is_a_folder_of_the_games_that_alfworld_plays(tmp_path):
     solvable, task = {"solvable": True}, "pick_heat_then_place_in_recep-Egg-None-Fridge-13"
     first = put(tmp_path, task, solvable)
-    second = put(tmp_path / "deeper", "look_at_obj_in_light-Pen-None-DeskLamp-3", solvable)
+    second = put(tmp_path / "unmovable", "look_at_obj_in_light-Pen-None-DeskLamp-3", solvable)
     put(tmp_path, "pick_two_obj_and_place-Pen-None-Desk-1", {"solvable": False})
     put(tmp_path, "pick_two_obj_and_place-Pen-None-Desk-2", {})
     put(tmp_path, "pick_and_place_with_movable_recep-Pen-Mug-Desk-3", solvable)

@@ -34,6 +34,7 @@ KINDS = {
 }
 """The household's name of each of ALFWorld's kinds of task."""
 _LEFT_OUT = ("movable", "Sliced")
+"""In the name of a task's folder, where ALFWorld looks at the whole path, the user's part too."""
 # Engines whose game is over: each holds a planner of its own, which nothing frees.
 _FREE: list[Any] = []
 _PUT = re.compile(r"put (.+) in/on (.+)")
@@ -149,8 +150,8 @@ def _games(folder: str) -> tuple[Config, ...]:
 
 
 def _is_played(file: str) -> bool:
-    """Whether it is one of ALFWorld's own games."""
-    if any(word in file for word in _LEFT_OUT):
+    """Whether it is one of ALFWorld's own games, by its content and its task's folder's name."""
+    if any(word in PurePosixPath(file).parent.parent.name for word in _LEFT_OUT):
         return False
     try:
         return orjson.loads(Path(file).read_bytes()).get("solvable") is True
