@@ -31,7 +31,7 @@ from ruamel.yaml import YAML
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
-from aria_dvc.params import VANILLA
+from aria_dvc.settings import VANILLA
 from aria_dvc.pipeline import paths
 from aria_dvc.report.study import COSTS, PAIR, compared, learning, table
 

@@ -1,10 +1,11 @@
 """Play the games of one category with one variant of the policy against fixed opponents."""
 
 from aria_dvc.arena.evaluate import evaluate_category
-from aria_dvc.params import VANILLA, Params
+from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.schemas import EVALUATION, write_table
+from aria_dvc.settings import VANILLA
 
 
 def main(params: Params, variant: str, category: str) -> None:

@@ -19,6 +19,13 @@ def package(tmp_path, monkeypatch):
         "if TYPE_CHECKING:\n    import aria_dvc.c\nx = 1\n",
         "c.py": "y = 2\n",
         "errors.py": "z = 3\n",
+        "settings.py": "Kind = Literal['a', 'b']\n"
+        "class Lora(Block):\n"
+        "    rank: int = Field(ge=1, description='its size')\n"
+        "    layers: int | None = Field(None, description='how many')\n"
+        "    clip: Clip\n"
+        "    @field_validator('rank')\n    def _checked(cls, rank):\n        return rank\n"
+        "    def doubled(self):\n        return 2 * self.rank\n",
         "games/__init__.py": "",
         "games/registry.py": "from importlib import import_module\n"
         'def get(name):\n    return import_module(f"aria_dvc.games.{name}")\n',
@@ -29,6 +36,7 @@ def package(tmp_path, monkeypatch):
         (folder / name).write_text(text)
     (tmp_path / "stage.py").write_text("import aria_dvc.a\nimport aria_dvc.errors\n")
     (tmp_path / "play.py").write_text("from aria_dvc.games.registry import get\n")
+    (tmp_path / "learn.py").write_text("import aria_dvc.settings\n")
     importlib.reload(fingerprints)
     monkeypatch.setattr(fingerprints, "SOURCE", tmp_path)
     yield tmp_path
@@ -79,6 +87,27 @@ def test_what_the_code_does_decides(package, file, old, new, changes):
     assert (fingerprints.fingerprint(package / "stage.py") != before) == changes
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ("its size", "how large", False),
+        ("ge=1", "ge=2", False),
+        ("    clip: Clip\n", "    clip: Clip\n    alpha: float = Field(gt=0)\n", False),
+        ("return rank", "return int(rank)", False),
+        ("'a', 'b'", "'a', 'b', 'c'", False),
+        ("Field(None", "Field(3", True),
+        ("2 * self", "3 * self", True),
+    ],
+)
+def test_of_the_knobs_what_computes_and_what_stands_for_a_missing_one_decide(
+    package, old, new, changes
+):
+    before = fingerprints.fingerprint(package / "learn.py")
+    assert "aria_dvc.settings" in before
+    rewritten(package / "aria_dvc/settings.py", old, new)
+    assert (fingerprints.fingerprint(package / "learn.py") != before) == changes
+
+
 def test_every_plumbing_module_exists():
-    for module in fingerprints.PLUMBING:
+    for module in (*fingerprints.PLUMBING, *fingerprints.BLOCKS):
         assert fingerprints._file_of(module), module

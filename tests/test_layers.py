@@ -34,6 +34,7 @@ LAYERS = (
     {"cache", "progress", "records.names", "failures"},
     {"player_specs", "settings"},
     {"player_checks", "policy_checks"},
+    {"params_checks"},
     {"params"},
     {"oracles"},
     {"records"},

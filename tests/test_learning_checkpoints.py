@@ -25,7 +25,8 @@ from aria_dvc.learning import checkpoints
 from aria_dvc.learning.checkpoints import RunFolder, training_errors
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.models.source import ModelSource
-from aria_dvc.params import described_fields
+from aria_dvc.params import Params
+from aria_dvc.params_checks import described_fields
 
 TESTS = Path(__file__).parent
 DROPOUT = LORA.model_copy(update={"dropout": 0.2})  # draws on the restored random state
@@ -225,7 +226,7 @@ def test_a_lack_of_memory_names_knobs_that_there_are(stage):
     assert knobs[0] == "pace.tokens_per_batch"
     for knob in knobs:
         *block, name = knob.split(".")
-        assert name in described_fields(tuple(block)), knob
+        assert name in described_fields(Params, tuple(block)), knob
     assert len(knobs) == 2
 
 

@@ -255,6 +255,18 @@ def test_one_changed_log_reruns_that_log_and_what_learns_from_its_category(works
     workspace.repro()
 
 
+def test_without_one_of_its_logs_a_category_learns_and_is_judged_anew(workspace):
+    source = {"source": "data/logs/twenty_questions.jsonl", "category": "single_agent"}
+    workspace.set_params({"logs": {"twenty_questions": source}})
+    ran, _ = workspace.repro()
+    assert ran >= of_variants("policy", "evaluate") | {"report"}
+    assert ran >= {"reward_model@single_agent", "progress@single_agent"}
+    assert not ran & instances(*PER_LOG, "truth")
+    assert "guess_my_city" not in workspace.read_json("metrics/evaluation.json")
+    workspace.run("git", "checkout", "-q", ".")
+    workspace.run("dvc", "checkout", "-q")
+
+
 def test_changed_weights_of_a_local_model_are_noticed(workspace):
     weights = workspace.folder / "models/language/tiny/model.safetensors"
     kept = weights.read_bytes()

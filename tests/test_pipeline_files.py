@@ -8,7 +8,8 @@ from ruamel.yaml import YAML
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
-from aria_dvc.params import described_fields, load_params
+from aria_dvc.params import Params, load_params
+from aria_dvc.params_checks import described_fields
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.knobs import commented
 from aria_dvc.settings import Endpoint
@@ -122,12 +123,14 @@ def test_stage_scripts_are_short():
 def test_every_comment_of_params_is_its_fields_description():
     assert commented(PARAMS) == PARAMS, "run `make knobs`"
     told = {line.partition("  # ")[2] for line in PARAMS.splitlines()}
-    blocks = [(), *((name,) for name in described_fields(()) or {})]
+    blocks = [(), *((name,) for name in described_fields(Params, ()) or {})]
     blocks += [("logs", "bargaining"), ("policy", "lora"), ("evaluate", "games", "bargaining")]
     blocks += [("base_model", "warm_start_settings")]
     for location in blocks:
-        for name, field in (described_fields(location) or {}).items():
-            if described_fields((*location, name)) is None and location[:1] != ("variants",):
+        for name, field in (described_fields(Params, location) or {}).items():
+            if described_fields(Params, (*location, name)) is None and location[:1] != (
+                "variants",
+            ):
                 assert field.description in told or name == "games", f"{location} {name}"
     for name, field in Endpoint.model_fields.items():
         assert f"#    {name}: " in PARAMS

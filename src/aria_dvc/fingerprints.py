@@ -16,7 +16,7 @@ from pathlib import Path
 
 PACKAGE = "aria_dvc"
 SOURCE = Path(__file__).parent.parent
-# They carry, check and show. The values of params.yaml are tracked by DVC itself.
+# They carry, check and show.
 PLUMBING = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
@@ -33,8 +33,8 @@ PLUMBING = frozenset(
         "fingerprints",
         "memory",
         "outputs",
-        "params",
-        "settings",
+        "params_checks",
+        "player_checks",
         "arena.stats",
         "learning.checkpoints",
         "learning.trackers",
@@ -44,6 +44,8 @@ PLUMBING = frozenset(
         "suggestions",
     )
 )
+BLOCKS = tuple(f"{PACKAGE}.{name}" for name in ("params", "settings"))
+"""Modules with the blocks of params.yaml, as pydantic models."""
 
 
 def fingerprint(script: str | Path) -> dict[str, str]:
@@ -107,7 +109,31 @@ def _tree(file: Path) -> ast.Module:
             block = getattr(node, field, None)
             if isinstance(block, list):
                 setattr(node, field, [item for item in block if not _is_silent(item)])
+    if file in map(_file_of, BLOCKS):
+        tree.body = [node for node in tree.body if not _is_vocabulary(node)]
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                node.body = [item for item in map(_of_a_block, node.body) if item]
     return tree
+
+
+def _is_vocabulary(node: ast.stmt) -> bool:
+    """Whether it lists the values that a field may have."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Literal[")
+
+
+def _of_a_block(node: ast.stmt) -> ast.stmt | None:
+    """What counts of a line of a block: a method that checks nothing, or a field's default."""
+    if isinstance(node, ast.FunctionDef):
+        return None if any("validator" in ast.unparse(d) for d in node.decorator_list) else node
+    if not isinstance(node, ast.AnnAssign):
+        return node
+    value = node.value
+    if isinstance(value, ast.Call):
+        factory = [keyword for keyword in value.keywords if keyword.arg == "default_factory"]
+        value = ast.Call(value.func, value.args, factory) if value.args or factory else None
+    kept = ast.Constant("its type is left out")
+    return ast.AnnAssign(node.target, kept, value, node.simple) if value else None
 
 
 def _is_silent(node: ast.AST) -> bool:

@@ -1,6 +1,7 @@
-"""The blocks of params.yaml: every field typed, bounded and described, once and without a default.
+"""The blocks of params.yaml: every field typed, bounded and described, once.
 
-The comment of a line in params.yaml is the description here; a test compares the two.
+The comment of a line in params.yaml is the description here; a test compares the two. What has a
+default may be left out of the file.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ IN_PROCESS = "in_process"
 TERMS = "terms"
 BASE_MODEL = "data/base_model"
 LANGUAGE_MODELS, SENTENCE_MODELS = "models/language/", "models/sentence/"
+VANILLA = "vanilla"  # the variant that is the base model as it is
 SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
@@ -54,11 +56,9 @@ CREDITED = frozenset({"reinforce", "ppo", "gigpo", "step_dpo"})  # methods that 
 
 
 class Block(BaseModel):
-    """A block of params.yaml: unknown keys are refused, values are checked strictly."""
+    """A block of params.yaml: unknown keys are refused, and values that its types cannot take."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def _address(url: str) -> str:
@@ -394,7 +394,11 @@ class AggregateParams(Block):
     gamma: float = Field(
         gt=0, le=1, description="discount per own turn; lower = later turns matter more"
     )
-    folds: int = Field(ge=2, description="folds by episode for the credit_quality metric")
+    folds: int = Field(
+        ge=2,
+        description="parts, by whole groups of episodes, in which a held-out fit does not see what "
+        "it judges: credits that are out of fold, cross_validated k, credit_quality",
+    )
 
 
 class Lora(Block):

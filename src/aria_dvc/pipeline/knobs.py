@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from aria_dvc.params import described_fields
+from aria_dvc.params import Params
+from aria_dvc.params_checks import described_fields
 from aria_dvc.pipeline.stage_pages import pages
 from aria_dvc.records.schemas import data_dictionary
 
@@ -42,7 +43,7 @@ def _lines(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _with_comment(line: str, location: tuple[str, ...], told: set[tuple[int, str]]) -> str:
     if not location:
         return line
-    fields = described_fields(location[:-1]) or {}
+    fields = described_fields(Params, location[:-1]) or {}
     field = fields.get(location[-1])
     bare = line.partition("#")[0].rstrip()
     changed = location[0] == "variants" and len(location) > 1  # described in the block policy

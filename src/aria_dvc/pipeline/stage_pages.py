@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from aria_dvc.errors import AriaError
-from aria_dvc.params import described_fields
+from aria_dvc.params import Params
+from aria_dvc.params_checks import described_fields
 from aria_dvc.records.schemas import SCHEMAS, Schema
 from aria_dvc.yaml_file import read_yaml
 
@@ -68,7 +69,7 @@ class Pipeline:
 
     def shared(self) -> list[str]:
         """What of params.yaml is no stage's own block."""
-        return [name for name in described_fields(()) or {} if name not in self.stages]
+        return [name for name in described_fields(Params, ()) or {} if name not in self.stages]
 
 
 def page(text: str, generated: str, where: Path) -> str:
@@ -189,7 +190,7 @@ def _other(pipeline: Pipeline, name: str) -> str:
 
 def knobs(params: Mapping[str, Any], location: Location) -> Iterator[Knob]:
     """The described field at a place in params.yaml, and those below it."""
-    field = (described_fields(location[:-1]) or {}).get(location[-1])
+    field = (described_fields(Params, location[:-1]) or {}).get(location[-1])
     if field is not None and field.description:
         yield Knob(location, _value(params, location), field.description)
     if location[0] != "variants":  # what they change is the block policy
@@ -199,7 +200,7 @@ def knobs(params: Mapping[str, Any], location: Location) -> Iterator[Knob]:
 def _below(params: Mapping[str, Any], location: Location) -> Iterator[Knob]:
     given = (*location, _NAMES.get(location[-1], "<name>"))
     for block in (location, given):
-        for name in described_fields(block) or {}:
+        for name in described_fields(Params, block) or {}:
             yield from knobs(params, (*block, name))
 
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.params import VANILLA
 from aria_dvc.report.intervals import (
     clustered_bootstrap,
     holm,
@@ -19,6 +18,7 @@ from aria_dvc.report.intervals import (
     rate,
     share_of_turns,
 )
+from aria_dvc.settings import VANILLA
 
 if TYPE_CHECKING:
     import pandas as pd

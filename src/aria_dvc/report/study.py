@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.params import VANILLA
 from aria_dvc.report.intervals import holm, mean_interval, rate
+from aria_dvc.settings import VANILLA
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aria_dvc.params import VANILLA
 from aria_dvc.report.health import SIGNIFICANT
 from aria_dvc.report.metrics import pooled_curve
+from aria_dvc.settings import VANILLA
 
 if TYPE_CHECKING:
     import pandas as pd
