@@ -115,12 +115,10 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def turn_tables(
-    episodes: Iterable[Episode], players: Collection[str] | None = None
-) -> Iterator[pd.DataFrame]:
+def turn_tables(episodes: Iterable[Episode]) -> Iterator[pd.DataFrame]:
     """`turns_table` in parts of whole episodes, as they come in."""
     for part in in_parts(episodes):
-        yield turns_table(part, players)
+        yield turns_table(part)
 
 
 def in_parts(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:
