@@ -35,6 +35,7 @@ from aria_dvc.players.scripted import embedded_oracle, scripted_player
 from aria_dvc.records.episodes import Refused, SampledWith
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.tables import turns_table
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import Endpoint, Pace, PlaySettings
@@ -413,7 +414,7 @@ def test_what_the_environment_carried_out_is_kept_from_the_game_to_the_tables(tm
     assert [u.role for u in episode.utterances] == ["environment", *["agent", "environment"] * 5]
     assert journal.read()[episode.episode_id] == episode
     write_log(tmp_path / "log.jsonl", [episode])
-    (read,) = read_log(tmp_path / "log.jsonl", game.name)
+    (read,) = read_log(tmp_path / "log.jsonl", Reading(game=game.name))
     assert read.record == episode.record
     for one in (episode, read):
         turns = turns_table([one])
