@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.episodes import Episode
+from aria_dvc.records.episodes import Episode, Record
 from aria_dvc.records.names import is_trained
 from aria_dvc.records.schemas import EMBEDDINGS, Schema, check_file, whole_parquet
 from aria_dvc.records.turns import own_turns
@@ -113,6 +113,13 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     ]
     columns = ["game", "episode_id", "group_id", "role", "system_prompt", "info"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def records_of(episodes: pd.DataFrame) -> dict[str, Record]:
+    """What is recorded of every episode of such a table, by its id."""
+    first = episodes.drop_duplicates("episode_id")
+    named = zip(first["episode_id"], first["info"], strict=True)
+    return {episode: Record.from_json(orjson.loads(info)) for episode, info in named}
 
 
 def turn_tables(episodes: Iterable[Episode]) -> Iterator[pd.DataFrame]:
