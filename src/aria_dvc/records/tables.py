@@ -162,8 +162,7 @@ def empty_table(schema: Schema) -> pd.DataFrame:
     """A table of that schema without any row; of columns that need not be, none."""
     import pandas as pd
 
-    kinds = {c.name: "str" if c.kind == "text" else c.kind for c in schema.columns if c.needed}
-    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in schema.dtypes.items()})
 
 
 def embeddings_table(turns: pd.DataFrame, vectors: np.ndarray) -> pa.Table:
