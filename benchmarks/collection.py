@@ -61,7 +61,8 @@ def measure(args: argparse.Namespace, spec: str, in_flight: int, episodes: int) 
         series = [Series(game, todo, players, settings)]
         (done,) = await play_all(series, pace, title=f"{spec} x {in_flight}")
         spent = time.perf_counter() - started
-        await context.close()
+        for player in set(players.values()):
+            await player.close()
         return done, spent
 
     done, spent = asyncio.run(play())

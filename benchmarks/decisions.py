@@ -42,6 +42,7 @@ from aria_dvc.players.scripted import ScriptedPlayer
 from aria_dvc.players.strategies import STRATEGIES, Observation
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.tables import turns_table
 from aria_dvc.settings import Decisions
 
@@ -53,8 +54,8 @@ GAMES = ("bargaining", "negotiation")
 
 def main() -> None:
     args = parse()
-    logs = [read_log(path, path.stem) for path in args.logs] or list(played(args.games))
-    lines = [line for log in logs for line in report(log)]
+    logs = [read_log(path, Reading(game=path.stem)) for path in args.logs]
+    lines = [line for log in logs or played(args.games) for line in report(log)]
     if args.out:
         with written_aside(args.out) as aside:
             aside.write_text("\n".join(lines) + "\n", "utf-8")

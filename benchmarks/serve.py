@@ -73,10 +73,11 @@ def dialogues(fitted: Path, log: Path | None) -> list[dict[str, Any]]:
         ]
     else:
         from aria_dvc.records.readers import read_log
+        from aria_dvc.records.reading import Reading
 
         said = [
             [{"role": u.role, "content": u.text} for u in episode.utterances]
-            for episode in read_log(log, need_rewards=False, warn=False)
+            for episode in read_log(log, Reading(need_rewards=False, warn=False))
         ]
     return [{"messages": messages, "agent": agent} for messages in said]
 

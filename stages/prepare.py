@@ -9,13 +9,15 @@ from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import EPISODES, TURNS, write_table
 from aria_dvc.records.tables import check_lengths, episodes_table, turns_table
 
 
 def main(params: Params, log: str) -> None:
     files = files_of(params, log)
-    logged = read_log(files.raw, log, warn=False)  # collect has said what is odd
+    how = Reading(game=log, warn=False)  # collect has said what is odd
+    logged = read_log(files.raw, how)
     episodes = without_broken_off(logged)
     if len(episodes) < len(logged):
         logging.getLogger(__name__).warning(

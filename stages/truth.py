@@ -8,6 +8,7 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import TRUTH, write_table
 from aria_dvc.records.tables import empty_table
 
@@ -27,7 +28,8 @@ def measure(params: Params, log: str) -> pd.DataFrame:
 
     source, gamma = params.logs[log].source, params.aggregate.gamma
     asked = Question(params.truth, gamma, params.prepare.players, source)
-    return truth_table(params, read_log(files_of(params, log).raw, log, warn=False), asked)
+    episodes = read_log(files_of(params, log).raw, Reading(game=log, warn=False))
+    return truth_table(params, episodes, asked)
 
 
 if __name__ == "__main__":

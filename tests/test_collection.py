@@ -17,7 +17,7 @@ from tests.settings import pace, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.evaluate import COLUMNS, _row, _sessions
+from aria_dvc.arena.evaluate import _row, _sessions
 from aria_dvc.arena.journal import Journal
 from aria_dvc.arena.one_game import with_hint
 from aria_dvc.arena.sessions import Session, collect_session
@@ -35,6 +35,8 @@ from aria_dvc.players.scripted import embedded_oracle, scripted_player
 from aria_dvc.records.episodes import Refused, SampledWith
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
+from aria_dvc.records.schemas import EVALUATION
 from aria_dvc.records.tables import turns_table
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings import Endpoint, Pace, PlaySettings
@@ -391,7 +393,8 @@ def test_an_evaluation_row_counts_the_policys_own_refused_moves():
     (episode,) = collect_episodes(
         game, assign(game, 1, 0), players, play_settings(), pace(), reward="margin"
     )
-    rows = [dict(zip(COLUMNS, _row(episode, "aria", r), strict=True)) for r in game.roles]
+    rows = [_row(episode, "aria", role) for role in game.roles]
+    assert {tuple(row) for row in rows} == {tuple(column.name for column in EVALUATION.columns)}
     assert [row["refused"] for row in rows] == [1, 0]
     assert [row["turns"] for row in rows] == [2, 1]
 
@@ -413,13 +416,13 @@ def test_what_the_environment_carried_out_is_kept_from_the_game_to_the_tables(tm
     assert [u.role for u in episode.utterances] == ["environment", *["agent", "environment"] * 5]
     assert journal.read()[episode.episode_id] == episode
     write_log(tmp_path / "log.jsonl", [episode])
-    (read,) = read_log(tmp_path / "log.jsonl", game.name)
+    (read,) = read_log(tmp_path / "log.jsonl", Reading(game=game.name))
     assert read.record == episode.record
     for one in (episode, read):
         turns = turns_table([one])
         assert turns.loc[turns["is_action"], "grounded"].tolist() == carried_out
         assert turns.loc[~turns["is_action"], "grounded"].isna().all()
-    row = dict(zip(COLUMNS, _row(episode, "aria", "agent"), strict=True))
+    row = _row(episode, "aria", "agent")
     assert (row["executed"], row["turns"], row["opponent"]) == (2, 5, "")
 
 

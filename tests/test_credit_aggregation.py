@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aria_dvc.credit.chain import choose_k, chosen_labels, credit, credited
+from aria_dvc.credit.chain import choose_k, chosen_labels, credit, labelled
 from aria_dvc.credit.settings import Aggregate, CreditSettings, SelectK
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet
@@ -179,7 +179,7 @@ def test_the_three_steps_in_a_row_are_the_chain():
     turns, vectors = log(("a b", 1.0), ("a' b'", 0.0), ("b a", 1.0))
     rewards, quality, *_ = run(turns, vectors, 2)
     settings = CreditSettings(2, aggregate=ARIA)
-    both = credited(Log.of(turns, vectors, ARIA.gamma), settings)
+    both = credit(labelled(Log.of(turns, vectors, ARIA.gamma), settings), settings)
     pd.testing.assert_frame_equal(both[0], rewards)
     assert both[1] == quality
 

@@ -144,5 +144,5 @@ def test_cell_means_are_of_intentions_where_there_are_some():
     data = dialogues(20)
     bare = replace(data, labels=data.labels * 0)
     for log, there in ((data, True), (bare, False)):
-        quality = credit_quality(lambda: make_method("turn_index"), log, sample_size=False)
+        quality = credit_quality(lambda: make_method("turn_index"), log)
         assert ("cell_means" in quality["r2"]) == there

@@ -14,8 +14,8 @@ from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.methods.regression import HISTORY_KERNELS, KERNELS
 from aria_dvc.credit.methods.ridge import LandmarkRidge
 from aria_dvc.credit.methods.shared import kept
-from aria_dvc.credit.quality import baselines, credit_quality
-from aria_dvc.credit.skill import baseline_predictions, skill_scores, with_baselines
+from aria_dvc.credit.quality import credit_quality
+from aria_dvc.credit.skill import skill_scores, with_baselines
 from aria_dvc.credit.variance import r_squared
 from aria_dvc.intentions.log import Log
 
@@ -30,7 +30,7 @@ def two_roles(episodes: int = 60) -> Log:
 
 def test_telling_roles_apart_earns_nothing():
     data = two_roles()
-    known = baseline_predictions(data)
+    _, known = with_baselines({}, data)
     scores = skill_scores(Values(known["constant"], known["constant"]), known, data)["all"]
     assert -0.1 < scores["r2"]["value"] <= 0.0
     assert r_squared(known["constant"], data.targets) > 0.5, "pooled over the roles"
@@ -65,7 +65,7 @@ def test_intervals_cover_and_widen_where_episodes_repeat_each_other():
     """Whole groups are drawn: ten copies of each episode tell no more than one of them."""
     data = dialogues(20)
     credit = out_of_fold(make_method("shrinkage"), data)
-    known = baseline_predictions(data)
+    _, known = with_baselines({}, data)
     once = skill_scores(credit, known, data)["all"]["r2"]
     ids = np.tile(np.arange(data.episodes), 10)
     rows = np.concatenate([np.flatnonzero(data.episode == e) for e in ids])
@@ -93,7 +93,7 @@ def test_the_clock_is_skill_only_where_returns_are_discounted():
     reward = np.random.default_rng(3).random(100)[data.episode]
     final = np.where(data.is_action, reward, np.nan)
     data = replace(data, final=final, returns=final * 0.5 ** (6 - data.turn))
-    quality = credit_quality(lambda: make_method("turn_index"), data, sample_size=False)
+    quality = credit_quality(lambda: make_method("turn_index"), data)
     assert quality["skill"]["all"]["r2"]["value"] > 0.5
     assert abs(quality["skill"]["all"]["skill"]["value"]) < 0.02
     assert quality["undiscounted_skill"]["all"]["r2"]["value"] < 0.02
@@ -101,15 +101,15 @@ def test_the_clock_is_skill_only_where_returns_are_discounted():
 
 def test_without_discount_there_is_one_set_of_scores():
     data = dialogues(20)
-    assert baselines(data).undiscounted is None
-    quality = credit_quality(lambda: make_method("constant"), data, sample_size=False)
+    assert data.undiscounted() is None
+    quality = credit_quality(lambda: make_method("constant"), data)
     assert quality["undiscounted_skill"] is None
 
 
 def test_equal_returns_have_no_score():
     data = dialogues(10)
     flat = data.with_returns(np.where(data.is_action, 0.5, np.nan))
-    found = credit_quality(lambda: make_method("shrinkage"), flat, sample_size=False)["skill"]
+    found = credit_quality(lambda: make_method("shrinkage"), flat)["skill"]
     assert found["all"]["r2"] == {"value": None, "low": None, "high": None}
     assert found["all"]["baselines"]["constant"] is None
 

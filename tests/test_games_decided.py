@@ -23,6 +23,7 @@ from aria_dvc.records.episodes import BrokenOff, Episode, Record, Utterance
 from aria_dvc.records.log_vectors import log_vectors_table
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import TURNS, read_table
 from aria_dvc.records.tables import turns_table
 
@@ -108,7 +109,7 @@ def test_every_move_of_played_games_is_known(game, messages, tmp_path):
     players = {"alice": scripted_player("mixed"), "bob": scripted_player("conceding")}
     played = collect_episodes(kind, wanted[:20], players, params.collect, params.pace)
     write_log(tmp_path / "log.jsonl", played)
-    log = read_log(tmp_path / "log.jsonl", game)
+    log = read_log(tmp_path / "log.jsonl", Reading(game=game))
     tell_decisions(log, "share")
     assert None not in [u.embedded for one in log for u in one.utterances]
     turns = turns_table(log)

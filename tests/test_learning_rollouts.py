@@ -13,7 +13,7 @@ from fake_game import Talker
 from learning_tiny import LORA, WORDS, made_up_game, tiny_model
 
 from aria_dvc.arena.assignments import Lineups, assign
-from aria_dvc.credit.chain import credited
+from aria_dvc.credit import chain
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.fingerprints import code_of
@@ -168,7 +168,7 @@ def test_a_variants_own_method_credits_its_games(monkeypatch, credit):
     turns["embedded"] = turns["text"]
     params = changed(aggregate={"method": "kernel", "further": ["aria", "shrinkage", "regression"]})
     log = Log.of(turns, vectors(turns["text"]), params.aggregate.gamma)
-    expected, _ = credited(log, params)
+    expected, _ = chain.credit(chain.labelled(log, params), params)
     found = OnlineGames(params, "adversarial").aggregate({"bargaining": turns}, credit)
     np.testing.assert_allclose(found["bargaining"]["reward"], expected[f"credit_{credit}"])
     assert "credit_aria" not in found["bargaining"]

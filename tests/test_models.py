@@ -249,7 +249,8 @@ def test_packaged_weights_are_located_and_not_imported(monkeypatch):
             assert path is not None
             assert path.exists()
             assert package not in sys.modules
-    with pytest.raises(AriaError, match="mine needs the package no_such_package"):
+    remedy = r"mine needs the package no_such_package, .*: pip install no-such-package, or name"
+    with pytest.raises(AriaError, match=remedy):
         packaged.packaged_path("mine", {"mine": ("no_such_package", "x")})
 
 

@@ -246,7 +246,7 @@ def test_it_goes_through_the_pipelines_own_files(name, tmp_path):
     """collect writes what was read, prepare reads that again, and the tables can be laid out."""
     episodes = read_entries([ENTRIES[name]])
     write_log(tmp_path / "raw", episodes)
-    again = read_log(tmp_path / "raw", warn=False)
+    again = read_log(tmp_path / "raw", Reading(warn=False))
     assert again == episodes
     assert turns_table(again).equals(turns_table(episodes))
     assert len(episodes_table(again)) == len(episodes[0].rewards)

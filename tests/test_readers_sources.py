@@ -64,7 +64,7 @@ def test_a_wrong_table_gets_its_line(name, tmp_path):
 def test_csv_with_quotes_commas_and_line_breaks(tmp_path, delimiter):
     log = tmp_path / "log"
     log.write_bytes(b"\xef\xbb\xbf" + csv_bytes(ROWS, delimiter))
-    episodes = read_log(log, group_by="part")
+    episodes = read_log(log, Reading(group_by="part"))
     assert texts(episodes) == SAID
     assert [e.rewards for e in episodes] == [{"agent": 1.0}, {"agent": 0.0}]
     assert [e.group_id for e in episodes] == ["x", "y"]

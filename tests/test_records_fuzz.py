@@ -26,6 +26,7 @@ from aria_dvc.records.log_vectors import log_vectors_table, vectors_of
 from aria_dvc.records.oddities import is_visible
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import EPISODES, LOG_VECTORS, TURNS, write_table
 from aria_dvc.records.stored import read_episodes, read_turns
 from aria_dvc.records.tables import episodes_table, turns_table
@@ -195,7 +196,7 @@ def outcome(raw: bytes, folder: Path) -> str | None:
         assert len(line) < 4000
         return line
     _check_good(episodes, folder)
-    blind = read_log(log, need_rewards=False, warn=False)
+    blind = read_log(log, Reading(need_rewards=False, warn=False))
     assert [e.utterances[0].text for e in blind] == [e.utterances[0].text for e in episodes]
     return None
 
@@ -203,7 +204,7 @@ def outcome(raw: bytes, folder: Path) -> str | None:
 def _check_good(episodes: list[Episode], folder: Path) -> None:
     _check_episodes(episodes)
     write_log(folder / "raw", episodes)
-    again = read_log(folder / "raw", None, warn=False)
+    again = read_log(folder / "raw", Reading(warn=False))
     for before, after in zip(episodes, again, strict=True):
         assert without_vectors(after) == without_vectors(before)
     vectors = log_vectors_table(episodes)

@@ -12,6 +12,7 @@ from aria_dvc.records.episodes import Episode, Utterance, without_broken_off
 from aria_dvc.records.log_vectors import log_vectors_table, vectors_of
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import LOG_VECTORS, write_table
 from aria_dvc.records.tables import (
     check_lengths,
@@ -21,6 +22,7 @@ from aria_dvc.records.tables import (
     turns_table,
 )
 
+BARGAINING = Reading(game="bargaining")
 ADVERSARIAL = {
     "alice_actions": ["60 for me, 40 for you.", "Then 55 for me."],
     "bob_actions": ["No, half each.", "Deal."],
@@ -80,18 +82,20 @@ def test_layouts_as_lines_and_as_list(tmp_path, entry, roles, rewards):
 
 
 def test_turns_table_counts_own_turns(tmp_path):
-    turns = turns_table(read_log(write_lines(tmp_path / "l", ADVERSARIAL), "bargaining"))
+    turns = turns_table(read_log(write_lines(tmp_path / "l", ADVERSARIAL), BARGAINING))
     assert turns["turn"].tolist() == [1, 1, 2, 2]
     assert turns["turns"].tolist() == [2, 2, 2, 2]
     assert turns["reward"].tolist() == [1.0, 0.0, 1.0, 0.0]
     assert turns["is_action"].all()
-    single = turns_table(read_log(write_lines(tmp_path / "s", SINGLE), "twenty_questions"))
+    single = turns_table(
+        read_log(write_lines(tmp_path / "s", SINGLE), Reading(game="twenty_questions"))
+    )
     assert single["is_action"].tolist() == [True, False, True, False]
     assert single["reward"].isna().tolist() == [False, True, False, True]
 
 
 def test_episodes_table_keeps_prompts(tmp_path):
-    frame = episodes_table(read_log(write_lines(tmp_path / "l", ADVERSARIAL), "bargaining"))
+    frame = episodes_table(read_log(write_lines(tmp_path / "l", ADVERSARIAL), BARGAINING))
     assert frame["system_prompt"].tolist() == ["You are Alice.", "You are Bob."]
 
 
@@ -255,7 +259,7 @@ def test_missing_file(tmp_path):
     ],
 )
 def test_outcomes_may_be_absent_or_odd_when_only_scoring(tmp_path, entry):
-    (episode,) = read_log(write_lines(tmp_path / "l", entry), need_rewards=False)
+    (episode,) = read_log(write_lines(tmp_path / "l", entry), Reading(need_rewards=False))
     assert episode.rewards == {}
 
 
@@ -270,7 +274,7 @@ def test_outcomes_may_be_absent_or_odd_when_only_scoring(tmp_path, entry):
 def test_free_information_of_a_log_survives_its_publication(tmp_path, info):
     said = [{"role": role, "content": "Hi"} for role in ("alice", "bob")]
     entry = {"messages": said, "rewards": {"alice": 1, "bob": 0}, "info": info}
-    episodes = read_log(write_lines(tmp_path / "l", entry), "bargaining")
+    episodes = read_log(write_lines(tmp_path / "l", entry), BARGAINING)
     write_log(tmp_path / "raw", episodes)
     assert read_log(tmp_path / "raw") == episodes
 
@@ -327,7 +331,7 @@ def test_done_is_true_or_false_and_nothing_else(tmp_path, done, reward):
         with pytest.raises(AriaError, match="done is 'False'"):
             read_log(path)
     else:
-        assert read_log(path, outcome="recorded")[0].rewards == {"agent": reward}
+        assert read_log(path, Reading(outcome="recorded"))[0].rewards == {"agent": reward}
 
 
 def city(questions: list[str], done: bool, word: str = "Seoul,South Korea") -> dict:
@@ -349,7 +353,7 @@ def test_city_games_are_won_by_the_games_own_test_unless_the_recorded_outcome_is
     assert found == [1.0, 0.0, 1.0, 1.0]
     assert "2 of 3 recorded outcomes contradict" in caplog.text
     caplog.clear()
-    recorded = read_log(path, outcome="recorded")
+    recorded = read_log(path, Reading(outcome="recorded"))
     assert [episode.rewards["agent"] for episode in recorded] == [1.0, 1.0, 0.0, 1.0]
     assert "outcome: recorded is used" in caplog.text
 
@@ -363,6 +367,6 @@ def test_buttons_of_casino_are_marked_and_may_be_left_out_of_credit(tmp_path):
     episode = read_log(path)[0]
     assert episode.info["moves"] == [2, 3]
     assert turns_table([episode])["is_action"].all()
-    left = turns_table(read_log(path, moves=False))
+    left = turns_table(read_log(path, Reading(moves=False)))
     assert left["is_action"].tolist() == [True, True, False, False]
     assert left["turns"].tolist() == [2, 2, 2, 2]

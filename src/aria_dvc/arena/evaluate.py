@@ -18,35 +18,13 @@ from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.outcomes import won
+from aria_dvc.records.schemas import EVALUATION
 from aria_dvc.settings import BASE_MODEL, GameEvaluation
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from aria_dvc.params import Params
-
-# See records/schemas.py.
-COLUMNS = {
-    "game": "str",
-    "variant": "str",
-    "role": "str",
-    "episode": "str",
-    "config": "str",
-    "seed": "int64",
-    "opponent": "str",
-    "won": "bool",
-    "reward": "float64",
-    "utility": "float64",
-    "opponent_utility": "float64",
-    "no_deal": "bool",
-    "reason": "str",
-    "failure_role": "str",
-    "failure_kind": "str",
-    "turns": "int64",
-    "executed": "float64",
-    "refused": "int64",
-    "completion_tokens": "int64",
-}
 
 
 def evaluate_category(
@@ -71,7 +49,7 @@ def evaluate_category(
         for (role, _), episodes in zip(sides, played, strict=True)
         for episode in episodes
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+    return pd.DataFrame(rows, columns=list(EVALUATION.dtypes)).astype(EVALUATION.dtypes)
 
 
 def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[str, Session]]:
@@ -109,31 +87,34 @@ def _opponents(game: Game, role: str, wanted: GameEvaluation) -> Iterator[dict[s
         yield dict(zip(others, specs, strict=True))
 
 
-def _row(episode: Episode, variant: str, role: str) -> tuple[Any, ...]:
+def _row(episode: Episode, variant: str, role: str) -> dict[str, Any]:
+    """A row of EVALUATION."""
     import orjson
 
     record = episode.record
     own = record.utilities.get(role)
     other = next((value for name, value in record.utilities.items() if name != role), None)
     reward, failure = episode.rewards[role], record.failure
-    return (
-        episode.game,
-        variant,
-        role,
-        episode.episode_id,
-        orjson.dumps(record.config, option=orjson.OPT_SORT_KEYS).decode(),
-        record.seed,
-        next((player.name for name, player in record.players.items() if name != role), ""),
-        won(episode, role),
-        reward,
-        own,
-        other,
-        own is not None and failure is None and not record.details.get("deal", False),
-        record.reason,
-        failure.role if failure else "",
-        failure.kind if failure else "",
-        sum(utterance.role == role for utterance in episode.utterances),
-        sum(record.grounded[role]) if role in record.grounded else None,
-        sum(one.role == role for one in record.refused),
-        record.tokens[role].completion,
-    )
+    return {
+        "game": episode.game,
+        "variant": variant,
+        "role": role,
+        "episode": episode.episode_id,
+        "config": orjson.dumps(record.config, option=orjson.OPT_SORT_KEYS).decode(),
+        "seed": record.seed,
+        "opponent": next(
+            (player.name for name, player in record.players.items() if name != role), ""
+        ),
+        "won": won(episode, role),
+        "reward": reward,
+        "utility": own,
+        "opponent_utility": other,
+        "no_deal": own is not None and failure is None and not record.details.get("deal", False),
+        "reason": record.reason,
+        "failure_role": failure.role if failure else "",
+        "failure_kind": failure.kind if failure else "",
+        "turns": sum(utterance.role == role for utterance in episode.utterances),
+        "executed": sum(record.grounded[role]) if role in record.grounded else None,
+        "refused": sum(one.role == role for one in record.refused),
+        "completion_tokens": record.tokens[role].completion,
+    }

@@ -4,7 +4,7 @@
     selection, curve = choose_k(log, space, params)
     rewards, quality = credit(log.with_labels(chosen_labels(log, space.cuts, selection)), params)
 
-The stages run these one by one, `credited` all three.
+The stages run these one by one; `credit(labelled(log, params), params)` is all three.
 """
 
 from __future__ import annotations
@@ -231,8 +231,3 @@ def labelled(log: Log, params: AnySettings) -> Log:
     space = find_intentions(log, params.cluster)
     selection, _ = choose_k(log, space, params)
     return log.with_labels(chosen_labels(log, space.cuts, selection))
-
-
-def credited(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The whole chain: `credit` under the intentions of the chosen k."""
-    return credit(labelled(log, params), params)

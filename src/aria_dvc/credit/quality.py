@@ -7,7 +7,6 @@ that were not fitted which their credit explains: 1 - SSE / SST, both over all h
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +20,7 @@ from aria_dvc.credit.methods.base import (
 )
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import Aggregate
-from aria_dvc.credit.skill import baseline_predictions, skill_scores, with_baselines
+from aria_dvc.credit.skill import skill_scores, with_baselines
 from aria_dvc.credit.variance import r_squared, variance, variances
 from aria_dvc.intentions.log import Log
 
@@ -31,12 +30,7 @@ MOST_DRAWS = 25
 
 
 def credit_quality(
-    make: Callable[[], CreditMethod],
-    data: Log,
-    folds: int = Aggregate.folds,
-    seed: int = 0,
-    sample_size: bool = True,
-    known: Baselines | None = None,
+    make: Callable[[], CreditMethod], data: Log, folds: int = Aggregate.folds, seed: int = 0
 ) -> dict[str, Any]:
     """Everything that is reported of a credit method on one log.
 
@@ -44,8 +38,6 @@ def credit_quality(
         make: gives an unfitted method.
         data: the log, at least two episodes, with returns.
         folds: episodes are held out in so many parts.
-        sample_size: False leaves out `effective_sample_size`, which costs one more fit.
-        known: the baselines of the same log, folds and seed, if they are known.
 
     Returns:
         r2: of `method`, of each baseline, and of `cell_means` of the log's intentions if it has
@@ -59,59 +51,34 @@ def credit_quality(
         effective_sample_size: see `effective_sample_size`; by_turn: see `by_turn`.
     """
     method = make()
-    values, over = _held_out(method, data, known.discounted if known else None, folds, seed)
+    values, over = _held_out(method, data, folds, seed)
     held = {**over, **_cell_means(data, folds, seed), "method": values.q}
     used = _in_sample(method, data) if method.in_sample else values.q
-    quality: dict[str, Any] = {
+    noise = noise_variance(make, data, used, folds, seed)
+    return {
         "episodes": data.acting_episodes,
         "actions": len(data.targets),
         **_accuracy(held, data, folds, seed),
         **_variances(data.targets, used),
         "skill": skill_scores(values, over, data, seed),
-        "undiscounted_skill": _undiscounted(make(), data, known, folds, seed),
+        "undiscounted_skill": _undiscounted(make(), data, folds, seed),
+        "effective_sample_size": effective_sample_size(noise),
+        "by_turn": by_turn(data, used, noise),
     }
-    noise = None
-    if sample_size:
-        noise = noise_variance(make, data, used, folds, seed)
-        quality["effective_sample_size"] = effective_sample_size(noise)
-    quality["by_turn"] = by_turn(data, used, noise)
-    return quality
 
 
-@dataclass(frozen=True)
-class Baselines:
-    """Held-out predictions of a log (see `baseline_predictions`), shared by all its methods.
-
-    undiscounted: of the returns without discount; None where they are the same.
-    """
-
-    discounted: dict[str, np.ndarray]
-    undiscounted: dict[str, np.ndarray] | None
-
-
-def baselines(data: Log, folds: int = Aggregate.folds, seed: int = 0) -> Baselines:
-    """What every method is compared with on a log."""
-    plain = data.undiscounted()
-    other = None if plain is None else baseline_predictions(plain, folds, seed)
-    return Baselines(baseline_predictions(data, folds, seed), other)
-
-
-def _undiscounted(
-    method: CreditMethod, data: Log, known: Baselines | None, folds: int, seed: int
-) -> dict[str, Any] | None:
+def _undiscounted(method: CreditMethod, data: Log, folds: int, seed: int) -> dict[str, Any] | None:
     plain = data.undiscounted()
     if plain is None:
         return None
-    values, over = _held_out(method, plain, known.undiscounted if known else None, folds, seed)
+    values, over = _held_out(method, plain, folds, seed)
     return skill_scores(values, over, plain, seed)
 
 
 def _held_out(
-    method: CreditMethod, data: Log, known: dict[str, np.ndarray] | None, folds: int, seed: int
+    method: CreditMethod, data: Log, folds: int, seed: int
 ) -> tuple[Values, dict[str, np.ndarray]]:
-    """The method's values and the baselines' predictions, where these are not `known`."""
-    if known is not None:
-        return out_of_fold(method, data, folds, seed), known
+    """The method's values and the baselines' predictions."""
     held, found = with_baselines({"method": method}, data, folds, seed)
     return held["method"], found
 
@@ -206,7 +173,7 @@ def effective_sample_size(noise: np.ndarray) -> float | None:
     return 1.0 / mean if mean > 0 else None
 
 
-def by_turn(data: Log, credit: np.ndarray, noise: np.ndarray | None = None) -> list[dict[str, Any]]:
+def by_turn(data: Log, credit: np.ndarray, noise: np.ndarray) -> list[dict[str, Any]]:
     """Per role and own-turn index: actions, bias proxy (mean |credit - return|), sample size."""
     role, turn = data.role[data.actions], data.turn[data.actions]
     rows = []
@@ -216,8 +183,7 @@ def by_turn(data: Log, credit: np.ndarray, noise: np.ndarray | None = None) -> l
             gap = np.abs(credit[chosen] - data.targets[chosen])
             row = {"role": str(name), "turn": int(index), "actions": int(chosen.sum())}
             row["bias"] = float(gap.mean())
-            if noise is not None:
-                row["effective_sample_size"] = effective_sample_size(noise[chosen])
+            row["effective_sample_size"] = effective_sample_size(noise[chosen])
             rows.append(row)
     return rows
 

@@ -26,20 +26,12 @@ TAILS = (0.025, 0.975)
 Predictions = Mapping[str, np.ndarray]
 
 
-def baseline_predictions(
-    data: Log, folds: int = Aggregate.folds, seed: int = 0
-) -> dict[str, np.ndarray]:
-    """What a credit has to beat, (A,) float64 each, out of fold.
+def baseline_methods() -> dict[str, CreditMethod]:
+    """What a credit has to beat, unfitted.
 
     constant: the role's mean. turn_index: the mean at the own turn. history: the turn index and
     everything said before the action, by regression; the action itself is not seen.
     """
-    held = all_out_of_fold(baseline_methods(), data, folds, seed, valued=())
-    return {name: values.q for name, values in held.items()}
-
-
-def baseline_methods() -> dict[str, CreditMethod]:
-    """The unfitted methods of `baseline_predictions`."""
     return {
         "constant": ConstantCredit(),
         "turn_index": TurnIndexCredit(),
@@ -50,7 +42,7 @@ def baseline_methods() -> dict[str, CreditMethod]:
 def with_baselines(
     methods: Mapping[str, CreditMethod], data: Log, folds: int = Aggregate.folds, seed: int = 0
 ) -> tuple[dict[str, Values], dict[str, np.ndarray]]:
-    """Held-out values of some methods, and `baseline_predictions`, of one pass that shares."""
+    """Held-out values of some methods, and q of the baselines, (A,), of one pass that shares."""
     baselines = {f"baseline {name}": of for name, of in baseline_methods().items()}
     held = all_out_of_fold({**methods, **baselines}, data, folds, seed, valued=methods)
     known = {name.removeprefix("baseline "): held.pop(name).q for name in baselines}
@@ -63,7 +55,7 @@ def skill_scores(
     """Scores by role, and of all actions together under `all`.
 
     Args:
-        values: held-out q and v of the A actions. baselines: see `baseline_predictions`.
+        values: held-out q and v of the A actions. baselines: see `with_baselines`.
         seed: draws the samples of groups.
 
     Returns:

@@ -29,7 +29,6 @@ class Indices:
     """One value per number of clusters, all (J,) float64 aligned with `ks`.
 
     inertia: within-cluster sum of squared distances to the centres.
-    silhouette_rows: how many utterances the silhouette is the mean of.
     """
 
     ks: np.ndarray
@@ -37,7 +36,6 @@ class Indices:
     calinski_harabasz: np.ndarray
     davies_bouldin: np.ndarray
     inertia: np.ndarray
-    silhouette_rows: int = 0
 
 
 def index_curves(
@@ -65,13 +63,13 @@ def index_curves(
         points, finest, distinct = points[rows], finest[rows], None
     distinct = distinct or find_distinct(points)
     members, parents = _members(points, finest, distinct, cuts), _parents(cuts)
-    judged, count = members, len(points)
+    judged = members
     if distinct.first.size > sample:
         some = np.sort(np.random.default_rng(0).choice(len(points), sample, replace=False))
         few = points[some]
-        judged, count = _members(few, finest[some], find_distinct(few), cuts), sample
+        judged = _members(few, finest[some], find_distinct(few), cuts)
     silhouette = _silhouettes(judged, parents, cuts, threads)
-    return Indices(cuts.ks, silhouette, *spread_indices(members, parents), count)
+    return Indices(cuts.ks, silhouette, *spread_indices(members, parents))
 
 
 def _members(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.examples import Key, LogFrames
+from aria_dvc.learning.examples import Key, LogFrames, keyed_rows, keys_of
 from aria_dvc.seeds import derived_seed
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def shuffled(
     """
     groups: dict[tuple[str, str], list[Key]] = {}
     for log in frames:
-        for row in log.rewards.itertuples(index=False):
-            key = (log.name, str(row.episode_id), int(row.position))
+        for key, row in keyed_rows(log.name, log.rewards):
             if key in weights:
                 groups.setdefault((log.name, str(row.role)), []).append(key)
     given: dict[Key, float] = {}
@@ -74,10 +73,10 @@ def successful(log: LogFrames) -> list[Key]:
     for row in log.turns[log.turns["reward"].notna()].itertuples(index=False):
         finals.setdefault(row.episode_id, {})[row.role] = row.reward
     keys = []
-    for row in actions(log).itertuples(index=False):
+    for key, row in keyed_rows(log.name, actions(log)):
         others = [value for role, value in finals[row.episode_id].items() if role != row.role]
         if row.final > max(others, default=CLONED_ABOVE):
-            keys.append((log.name, str(row.episode_id), int(row.position)))
+            keys.append(key)
     return keys
 
 
@@ -115,11 +114,7 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
         values = _normalised(table, values)
     elif advantage == "value":
         values = _above(values, _own_values(table, column, log.name))
-    keys = zip(table["episode_id"], table["position"], strict=True)
-    return {
-        (log.name, str(episode), int(position)): float(value)
-        for (episode, position), value in zip(keys, values, strict=True)
-    }
+    return dict(zip(keys_of(log.name, table), values.tolist(), strict=True))
 
 
 def actions(log: LogFrames) -> pd.DataFrame:

@@ -25,6 +25,17 @@ NO_ACTION = -1
 Key = tuple[str, str, int]  # (log, episode_id, position): one action
 
 
+def keys_of(log: str, table: pd.DataFrame) -> list[Key]:
+    """The key of every row of one of a log's tables."""
+    places = zip(table["episode_id"], table["position"], strict=True)
+    return [(log, str(episode), int(at)) for episode, at in places]
+
+
+def keyed_rows(log: str, table: pd.DataFrame) -> Iterator[tuple[Key, Any]]:
+    """Every row with its key."""
+    return zip(keys_of(log, table), table.itertuples(index=False), strict=True)
+
+
 class SampledAt(NamedTuple):
     """How an action's tokens were drawn: softmax(logits / temperature), cut to its nucleus."""
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
-from aria_dvc.learning.examples import Key, LogFrames, frames_dialogues
+from aria_dvc.learning.examples import Key, LogFrames, frames_dialogues, keys_of
 from aria_dvc.learning.own_actions import without_reasked
 from aria_dvc.learning.reward_model import backbone_of
 from aria_dvc.learning.scorer import RewardScorer
@@ -147,8 +147,7 @@ def with_scores(rewards: pd.DataFrame, log: str, scores: dict[Key, float]) -> pd
     Raises:
         AriaError: a score is NaN or infinite.
     """
-    keys = zip(rewards["episode_id"], rewards["position"], strict=True)
-    values = [scores.get((log, str(episode), int(position))) for episode, position in keys]
+    values = [scores.get(key) for key in keys_of(log, rewards)]
     if any(value is not None and not math.isfinite(value) for value in values):
         raise AriaError(
             f"the reward model scores actions of {log} with NaN or infinity: train it anew "

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import orjson
 
 from aria_dvc.learning.examples import (
     NO_ACTION,
@@ -17,7 +16,7 @@ from aria_dvc.learning.examples import (
     LogFrames,
     frames_examples,
 )
-from aria_dvc.records.episodes import Record
+from aria_dvc.records.tables import records_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,13 +71,6 @@ def _noted(episodes: pd.DataFrame, name: Literal["reasked", "cut"]) -> set[tuple
     """(episode_id, position) of the utterances in one of the record's lists, as in the tables."""
     return {
         (episode, position)
-        for episode, record in _records(episodes)
+        for episode, record in records_of(episodes).items()
         for position in (record.reasked if name == "reasked" else record.cut)
     }
-
-
-def _records(episodes: pd.DataFrame) -> Iterator[tuple[str, Record]]:
-    """Every episode's id and what is recorded about it."""
-    first = episodes.drop_duplicates("episode_id")
-    for episode, info in zip(first["episode_id"], first["info"], strict=True):
-        yield episode, Record.from_json(orjson.loads(info))

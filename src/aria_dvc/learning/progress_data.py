@@ -21,6 +21,7 @@ from aria_dvc.learning.examples import (
     LogFrames,
     build_examples,
     frames_dialogues,
+    keys_of,
 )
 
 Dialogue = tuple[str, str, str]  # (log, episode_id, role)
@@ -48,9 +49,7 @@ class Outcomes:
     @property
     def keys(self) -> list[Key]:
         """The A actions."""
-        table = self.log.action_frame()
-        places = zip(table["episode_id"], table["position"], strict=True)
-        return [(self.name, str(episode), int(at)) for episode, at in places]
+        return keys_of(self.name, self.log.action_frame())
 
     def known(self, fold: int) -> tuple[Log, dict[str, float]]:
         """The episodes of the other folds, and the mean outcome of each role in them."""
@@ -100,11 +99,8 @@ def whole_dialogues(
             f"are longer than {max_tokens} tokens, and contributions add up over whole dialogues: "
             f"set it to {int(lengths.max())} at least"
         )
-    known = {
-        (log.name, str(episode), int(at))
-        for log in frames
-        for episode, at in log.turns.loc[log.turns["is_action"], ["episode_id", "position"]].values
-    }
+    acting = [(log.name, log.turns[log.turns["is_action"]]) for log in frames]
+    known = {key for name, turns in acting for key in keys_of(name, turns)}
     found = [_credited(example, known) for example in examples]
     return [example for example in found if example.keys]
 

@@ -22,6 +22,7 @@ from aria_dvc.learning.examples import (
     LogFrames,
     digest,
     frames_examples,
+    keyed_rows,
     with_values,
 )
 from aria_dvc.learning.reward_head import (
@@ -73,8 +74,7 @@ def credits_of(frames: Sequence[LogFrames]) -> tuple[dict[Key, float], dict[Key,
     targets: dict[Key, float] = {}
     sizes: dict[Key, float] = {}
     for log in frames:
-        for row in log.rewards.itertuples(index=False):
-            key = (log.name, str(row.episode_id), int(row.position))
+        for key, row in keyed_rows(log.name, log.rewards):
             targets[key] = float(row.reward)
             sizes[key] = float(row.cell_size)
     return targets, sizes

@@ -25,7 +25,7 @@ def packaged_path(name: object, among: Mapping[str, tuple[str, str]]) -> Path | 
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise AriaError(
-            f"{name} needs the package {package}, which is not installed: run make setup, or name "
-            "a local model folder"
+            f"{name} needs the package {package}, which is not installed: pip install "
+            f"{package.replace('_', '-')}, or name a local model folder"
         )
     return Path(spec.origin).parent / inside

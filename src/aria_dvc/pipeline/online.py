@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from aria_dvc.records.episodes import Episode
 
-POLICY = "policy"
-
 
 @dataclass(frozen=True)
 class OnlineGames:

@@ -44,12 +44,6 @@ class PlayerContext:
             self._made[spec] = make_player(spec, self)
         return self._made[spec]
 
-    async def close(self) -> None:
-        """Close every player that was made."""
-        for player in self._made.values():
-            await player.close()
-        self._made.clear()
-
 
 def make_player(spec: str, context: PlayerContext) -> Player:
     """The player that `spec` names.

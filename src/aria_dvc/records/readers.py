@@ -27,23 +27,13 @@ from aria_dvc.records.json_entries import an_object
 from aria_dvc.records.layouts import layout_of
 from aria_dvc.records.oddities import Oddities, is_visible
 from aria_dvc.records.outcome_checks import Judged, credited_rewards
-from aria_dvc.records.reading import Outcome, Reading, described
+from aria_dvc.records.reading import Reading, described
 from aria_dvc.records.sources import Source, entries_of, sources_of
 from aria_dvc.suggestions import did_you_mean
 
 
-def read_log(
-    path: str | Path,
-    game: str | None = None,
-    need_rewards: bool = True,
-    warn: bool = True,
-    agents: tuple[str, ...] = (),
-    group_by: str | None = None,
-    outcome: Outcome = "win_test",
-    moves: bool = True,
-) -> list[Episode]:
-    """All episodes of a log, in its order; see `iter_log`, and `Reading` for the arguments."""
-    reading = Reading(game, need_rewards, warn, agents, group_by, outcome, moves)
+def read_log(path: str | Path, reading: Reading | None = None) -> list[Episode]:
+    """All episodes of a log, in its order; see `iter_log`."""
     return list(iter_log(path, reading))
 
 

@@ -67,6 +67,12 @@ class Schema:
     row: str
     columns: tuple[Column, ...]
 
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """pandas' types of the columns that must be there."""
+        kinds = {c.name: c.kind.removesuffix(", or null") for c in self.columns if c.needed}
+        return {name: "str" if kind == "text" else kind for name, kind in kinds.items()}
+
     def check(self, found: pa.Schema, where: str | Path) -> None:
         """Raises AriaError unless a table has all the columns, of their types, and no others."""
         for column in self.columns:

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.episodes import Episode
+from aria_dvc.records.episodes import Episode, Record
 from aria_dvc.records.names import is_trained
 from aria_dvc.records.schemas import EMBEDDINGS, Schema, check_file, whole_parquet
 from aria_dvc.records.turns import own_turns
@@ -115,12 +115,17 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def turn_tables(
-    episodes: Iterable[Episode], players: Collection[str] | None = None
-) -> Iterator[pd.DataFrame]:
+def records_of(episodes: pd.DataFrame) -> dict[str, Record]:
+    """What is recorded of every episode of such a table, by its id."""
+    first = episodes.drop_duplicates("episode_id")
+    named = zip(first["episode_id"], first["info"], strict=True)
+    return {episode: Record.from_json(orjson.loads(info)) for episode, info in named}
+
+
+def turn_tables(episodes: Iterable[Episode]) -> Iterator[pd.DataFrame]:
     """`turns_table` in parts of whole episodes, as they come in."""
     for part in in_parts(episodes):
-        yield turns_table(part, players)
+        yield turns_table(part)
 
 
 def in_parts(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:
@@ -157,8 +162,7 @@ def empty_table(schema: Schema) -> pd.DataFrame:
     """A table of that schema without any row; of columns that need not be, none."""
     import pandas as pd
 
-    kinds = {c.name: "str" if c.kind == "text" else c.kind for c in schema.columns if c.needed}
-    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in schema.dtypes.items()})
 
 
 def embeddings_table(turns: pd.DataFrame, vectors: np.ndarray) -> pa.Table:

@@ -6,11 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 
 from aria_dvc.credit.chain import largest_k
 from aria_dvc.credit.variance import variances
-from aria_dvc.records.episodes import Record
+from aria_dvc.records.tables import records_of
 from aria_dvc.report.intervals import rate
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ def credit_metrics(
 def refused_per_turn(turns: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, float]:
     """By role, texts that were no legal move over own utterances; empty for a log of one's own."""
     spoken = Counter(turns["role"].tolist())
-    infos = episodes.drop_duplicates("episode_id")["info"]
-    records = [Record.from_json(orjson.loads(info)) for info in infos]
+    records = records_of(episodes).values()
     refused = Counter(one.role for record in records for one in record.refused)
     roles = sorted({role for record in records for role in record.players})
     return {role: refused[role] / max(spoken[role], 1) for role in roles}
@@ -59,8 +57,7 @@ def refused_per_turn(turns: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, f
 
 def log_failures(episodes: pd.DataFrame) -> dict[str, int]:
     """How many games of a log a role could not go on with, by role and kind (`alice: empty`)."""
-    infos = episodes.drop_duplicates("episode_id")["info"]
-    failures = [Record.from_json(orjson.loads(info)).failure for info in infos]
+    failures = [record.failure for record in records_of(episodes).values()]
     kinds = Counter(f"{one.role}: {one.kind}" for one in failures if one)
     return dict(sorted(kinds.items()))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from aria_dvc.learning.advantages import EQUAL, actions, all_advantages
-from aria_dvc.learning.examples import Example, Key, LogFrames
+from aria_dvc.learning.examples import Example, Key, LogFrames, keyed_rows
 from aria_dvc.learning.objectives.base import Figures, trainable
 from aria_dvc.learning.objectives.pairs import Pair, PairObjective, best_with_worst, only
 
@@ -91,9 +91,9 @@ def _tokens(example: Example, place: int) -> tuple[bytes, bytes]:
 def groups_of(frames: Sequence[LogFrames]) -> dict[Key, Group]:
     """The group of every action."""
     return {
-        (log.name, str(row.episode_id), int(row.position)): (log.name, row.group_id, row.role)
+        key: (log.name, row.group_id, row.role)
         for log in frames
-        for row in actions(log).itertuples(index=False)
+        for key, row in keyed_rows(log.name, actions(log))
     }
 
 

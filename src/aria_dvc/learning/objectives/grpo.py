@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from aria_dvc.learning.advantages import EQUAL, actions, all_advantages
-from aria_dvc.learning.examples import Key, LogFrames
+from aria_dvc.learning.examples import Key, LogFrames, keyed_rows
 from aria_dvc.learning.objectives.base import Figures
 from aria_dvc.learning.objectives.clipped import ClippedRatio
 
@@ -39,9 +39,8 @@ class Grpo(ClippedRatio):
             figures["groups"] += len(groups)
             figures["groups_without_spread"] += int((groups["spread"] == 0).sum())
             figures["groups_kept"] += len(kept)
-            for row in table.itertuples(index=False):
+            for key, row in keyed_rows(log.name, table):
                 if (row.group_id, row.role) in kept:
-                    key = (log.name, str(row.episode_id), int(row.position))
                     found[key] = row.apart / (row.spread + EPSILON)
         return found, figures
 

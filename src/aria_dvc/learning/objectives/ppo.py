@@ -13,7 +13,7 @@ import numpy as np
 
 from aria_dvc.learning.advantages import EQUAL, actions, advantages
 from aria_dvc.learning.batches import Paired
-from aria_dvc.learning.examples import Example, Key, LogFrames, with_values
+from aria_dvc.learning.examples import Example, Key, LogFrames, keys_of, with_values
 from aria_dvc.learning.objectives.base import Figures, Material, trainable
 from aria_dvc.learning.objectives.clipped import ClippedRatio
 from aria_dvc.learning.objectives.scoring import Scorer
@@ -110,8 +110,8 @@ def gathered(
     """
     found: dict[Key, float] = {}
     for log in frames:
-        for (episode, _), rows in actions(log).groupby(["episode_id", "role"], sort=False):
-            keys = [(log.name, str(episode), int(p)) for p in sorted(rows["position"])]
+        for _, rows in actions(log).groupby(["episode_id", "role"], sort=False):
+            keys = sorted(keys_of(log.name, rows))
             own = [key for key in keys if key in trained]
             places = np.searchsorted([key[2] for key in own], [key[2] for key in keys])
             for key, place in zip(keys, places.clip(max=len(own) - 1).tolist(), strict=True):
@@ -125,17 +125,14 @@ def _outcomes(log: LogFrames) -> dict[Key, float]:
     table = actions(log)
     last = table.groupby(["episode_id", "role"])["position"].transform("max")
     paid = table["final"].where(table["position"] == last, 0.0)
-    places = zip(table["episode_id"], table["position"], paid, strict=True)
-    return {(log.name, str(episode), int(at)): float(value) for episode, at, value in places}
+    return dict(zip(keys_of(log.name, table), paid.tolist(), strict=True))
 
 
 def _grounded(log: LogFrames) -> set[Key]:
     """What the environment carried out, as far as anybody knows."""
     if "grounded" not in log.turns:
         return set()
-    turns = log.turns[log.turns["grounded"] == 1.0]
-    places = zip(turns["episode_id"], turns["position"], strict=True)
-    return {(log.name, str(episode), int(at)) for episode, at in places}
+    return set(keys_of(log.name, log.turns[log.turns["grounded"] == 1.0]))
 
 
 def gae(steps: Steps, values: np.ndarray, lam: float) -> np.ndarray:

@@ -18,7 +18,7 @@ import torch
 
 from aria_dvc.learning.advantages import actions, successful
 from aria_dvc.learning.batches import Paired
-from aria_dvc.learning.examples import Example, Key, LogFrames
+from aria_dvc.learning.examples import Example, Key, LogFrames, keys_of
 from aria_dvc.learning.objective import Tensors
 from aria_dvc.learning.objectives.base import Figures, Note
 from aria_dvc.learning.objectives.clipped import ClippedRatio, clipped_surrogate
@@ -38,8 +38,8 @@ class Spag(ClippedRatio):
         found: dict[Key, float] = {}
         for log in frames:
             won = set(successful(log))
-            for (episode, _), rows in actions(log).groupby(["episode_id", "role"], sort=False):
-                keys = [(log.name, str(episode), int(p)) for p in sorted(rows["position"])]
+            for _, rows in actions(log).groupby(["episode_id", "role"], sort=False):
+                keys = sorted(keys_of(log.name, rows))
                 if won.issuperset(keys):
                     shares = decayed(len(keys), self.params.spag.decay).tolist()
                     found |= dict(zip(keys, shares, strict=True))
