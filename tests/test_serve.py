@@ -27,10 +27,10 @@ from aria_dvc.credit.fitted import load_fit
 from aria_dvc.credit.logs import credit_of, read_logs
 from aria_dvc.credit.settings import Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.serve import credit_app
 from aria_dvc.records.readers import read_log
 from aria_dvc.servers import door
 from aria_dvc.servers.metering import Meter
+from aria_dvc.serving.serve import credit_app
 
 
 def vector_of(text: str) -> np.ndarray:
