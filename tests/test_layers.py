@@ -23,6 +23,7 @@ LAYERS = (
         "files",
         "memory",
         "outputs",
+        "resampling",
         "seeds",
         "suggestions",
         "chat",
