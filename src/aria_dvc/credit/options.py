@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from typing import get_args
 
 from aria_dvc.credit.methods.registry import ARGUMENTS, make_method, method_names
 from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
-from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.names import PLAYABLE, Anchor, ProgressObjective
 
 _AGGREGATE = ("method", "gamma", "folds", "objective", "anchor")
 DECIDING = (*_AGGREGATE, "k", "seed", "embed")
@@ -23,9 +24,12 @@ def add_credit_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--method", choices=method_names(), help=f"default: {default.method}")
     add("--k", type=int, help="number of intentions; default by silhouette")
-    objective, anchor = ("sum", "spread", "prefix"), ("observation", "state", "intentions")
-    add("--objective", choices=objective, help=f"of progress ({default.objective})")
-    add("--anchor", choices=anchor, help=f"of gigpo ({default.anchor})")
+    add(
+        "--objective",
+        choices=get_args(ProgressObjective),
+        help=f"of progress ({default.objective})",
+    )
+    add("--anchor", choices=get_args(Anchor), help=f"of gigpo ({default.anchor})")
     add("--gamma", type=float, help=f"discount per own turn ({default.gamma})")
     add("--folds", type=int, help=f"folds by group of episodes ({default.folds})")
     add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
