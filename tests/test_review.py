@@ -54,9 +54,9 @@ stages:
 CODE_STAGE = """
 import json, pathlib, sys
 sys.path.insert(0, "src")
-from aria_dvc.fingerprints import fingerprint
+from aria_dvc.fingerprints import stage_fingerprint
 pathlib.Path("data/code").mkdir(parents=True)
-text = json.dumps(fingerprint("stages/prepare.py"), indent=2, sort_keys=True)
+text = json.dumps(stage_fingerprint("stages/prepare.py"), indent=2, sort_keys=True)
 pathlib.Path("data/code/prepare.json").write_text(text + "\\n")
 """
 PREPARE = """
