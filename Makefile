@@ -74,7 +74,7 @@ BASE ?= main
 review: $(VENV)/.ready  ## what this branch changes against BASE=main, as Markdown for its pull request; OUT=FILE
 	aria review "$(BASE)" $(if $(OUT),--out $(OUT))
 
-bench: $(VENV)/.ready   ## the benchmarks (quick sizes); see benchmarks/README.md
+bench: $(VENV)/.ready   ## one of the benchmarks, intentions.py, on quick sizes; benchmarks/README.md has all
 	$(PY) benchmarks/intentions.py --quick
 
 lock: $(TOOLS)/.ready   ## write requirements*.txt anew; UPGRADE="NAME ..." or all; ADD=FILE accepts one more file

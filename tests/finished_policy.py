@@ -104,7 +104,8 @@ def fill(folder: Path, save_base: Callable[[Path], ModelSource] = save_tiny_base
         "guess_my_city": evaluation(30, 30),
     }
     Path("metrics/details/evaluation.json").write_text(json.dumps(found))
-    Path("metrics/details/health.json").write_text('["few games"]')
+    finding = {"level": "warning", "about": "chess", "words": "few games"}
+    Path("metrics/details/health.json").write_text(json.dumps({"findings": [finding]}))
     Path("dvc.yaml").write_text(DVC_YAML)
     Path("params.yaml").write_text(PARAMS)
     Path(".gitignore").write_text("/data/policy\n/data/raw\n/data/base_model\n")

@@ -9,11 +9,12 @@ from aria_dvc.credit.chain import credit_table
 from aria_dvc.intentions.log import Log
 from aria_dvc.intentions.space import find_intentions
 from aria_dvc.params import load_params
+from aria_dvc.report.evaluation import rates
 from aria_dvc.report.intentions import intention_table
 from aria_dvc.report.intervals import paired_difference, rate
 from aria_dvc.report.page.blocks import LogTables, log_block
 from aria_dvc.report.page.document import Page
-from aria_dvc.report.page.results import learning_block, rates, results
+from aria_dvc.report.page.results import learning_block, results
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- <script> & $x^2$ {{ 7 }} \u2028 \u202e"
 KINDS = ["half each", "take it", "leave it", "never", HOSTILE, "all mine"]

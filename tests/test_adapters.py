@@ -20,7 +20,7 @@ from aria_dvc.adapters.trl import TurnCredits, with_turn_credits
 from aria_dvc.adapters.verl import estimate, register, turn_scores
 from aria_dvc.credit.fitted import load_fit
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.serve import credit_app
+from aria_dvc.serving.serve import credit_app
 
 MASK = torch.tensor([[1, 1, 0, 0, 1, 0], [0, 1, 1, 1, 0, 0]])
 VALUES = [[0.5, -1.0], [2.0]]

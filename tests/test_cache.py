@@ -329,7 +329,6 @@ def test_nothing_that_is_not_the_caches_goes(cache):
     (cache / "collect" / "mine.txt").write_text("mine")
     (cache / "policy" / "adversarial").mkdir(parents=True)
     (cache / "policy" / "adversarial" / "weights").write_text("mine")
-    (cache / "embeddings.sqlite").write_text("of an earlier version")
     training(cache, "key", 1, 1, "online")
     prune(cache, most=0, oldest_s=0)
     assert sorted(path.relative_to(cache).as_posix() for path in cache.rglob("*")) == [

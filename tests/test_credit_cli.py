@@ -14,6 +14,7 @@ from tests.credit_dialogues import ANY_GAME
 from aria_dvc.__main__ import main
 from aria_dvc.credit.labelling import nearest_cluster, unseen_labels
 from aria_dvc.credit.logs import read_logs
+from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import EMBED_BATCH
 from aria_dvc.credit.table import COLUMNS
 from aria_dvc.intentions.log import Log
@@ -49,11 +50,16 @@ def run(*arguments: object) -> int:
     return main(["credit", *(str(argument) for argument in arguments)])
 
 
+def k_of(method: str) -> tuple[object, ...]:
+    """A k for a method that has intentions."""
+    return ("--k", 4) if make_method(method).uses_labels else ()
+
+
 @pytest.mark.parametrize("method", ANY_GAME)
 def test_credit_of_the_fitted_log(tmp_path, method):
     log, out = write_log(tmp_path / "log.jsonl", 24, seed=0), tmp_path / "credit.parquet"
     quality = tmp_path / "quality.json"
-    options = ("--method", method, "--out", out, "--k", 4, "--quality", quality)
+    options = ("--method", method, "--out", out, *k_of(method), "--quality", quality)
     assert run(log, *options) == 0
     table = pd.read_parquet(out)
     assert list(table.columns) == list(COLUMNS)
@@ -72,7 +78,7 @@ def test_outcomes_of_the_scored_log_are_not_looked_at(tmp_path, method):
     tables = []
     for scored in (known, blind):
         out = tmp_path / f"{scored.stem}.parquet"
-        options = ("--score", scored, "--method", method, "--out", out, "--k", 4)
+        options = ("--score", scored, "--method", method, "--out", out, *k_of(method))
         assert run(log, *options) == 0
         tables.append(pd.read_parquet(out))
     pd.testing.assert_frame_equal(
@@ -191,6 +197,54 @@ def test_mistakes_are_one_line(tmp_path, capsys, change, message):
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out.parquet").exists()
+
+
+IDLE = [
+    ("--method prefix --k 7", "--k is for methods that look at intentions, such as aria"),
+    ("--method gigpo --anchor state --k 7", "--k is for methods that look at intentions"),
+    ("--method prefix --embed nonsense", "--embed is for methods that look at meaning"),
+    ("--method prefix --objective sum", "--objective is for --method progress, not --method"),
+    ("--anchor state --method progress", "--anchor is for --method gigpo, not --method progress"),
+    ("--objective prefix", "--objective is for --method progress, not --method aria"),  # a default
+    ("--method prefix --folds 9", "--folds is for credit out of fold and for --quality, not --m"),
+    ("--method prefix --seed 0", "--seed is for credit out of fold and for --quality, not --m"),
+]
+ACTING = [
+    "--k 7 --embed none",
+    "--method gigpo --anchor intentions --k 7",
+    "--method progress --objective sum --folds 9 --seed 3 --embed none",
+    "--method prefix --gamma 0.5 --game bargaining",
+]
+
+
+@pytest.mark.parametrize(("options", "problem"), IDLE)
+@pytest.mark.parametrize("command", ["credit", "export"])
+def test_what_would_have_no_effect_is_refused_before_a_log_is_read(
+    tmp_path, capsys, command, options, problem
+):
+    target = ["--to", "kto"] if command == "export" else []
+    given = [str(tmp_path / "no log"), *target, "--out", str(tmp_path / "out"), *options.split()]
+    assert main([command, *given]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert problem in line
+    assert line.endswith(": leave it out")
+
+
+@pytest.mark.parametrize("options", ACTING)
+@pytest.mark.parametrize("command", ["credit", "export"])
+def test_what_has_an_effect_is_not_refused(tmp_path, capsys, command, options):
+    target = ["--to", "kto"] if command == "export" else []
+    given = [str(tmp_path / "no log"), *target, "--out", str(tmp_path / "out"), *options.split()]
+    assert main([command, *given]) == 1
+    assert "no log" in capsys.readouterr().err
+
+
+def test_folds_act_on_the_quality_and_not_on_other_logs(tmp_path, capsys):
+    options = ("--out", tmp_path / "out", "--folds", 9, "--method")
+    assert run("no log", *options, "prefix", "--quality", tmp_path / "quality.json") == 1
+    assert "no log" in capsys.readouterr().err
+    assert run("no log", *options, "regression", "--score", "other") == 1
+    assert "not --method regression with --score: leave it out" in capsys.readouterr().err
 
 
 def test_a_log_without_outcomes_cannot_be_fitted(tmp_path, capsys):

@@ -222,6 +222,18 @@ def refused(capsys, log: Path, *options: object) -> str:
         (["--to", "kto", "--least", "nan"], "--least not below it"),
         (["--to", "kto", "--model", "x"], "--model is for --to tinker, not kto"),
         (["--to", "dpo", "--signed"], "--signed is for --to tinker, not dpo"),
+        (
+            ["--to", "kto", "--beta", "9"],
+            "--beta is for --to swift, or tinker without --signed, not",
+        ),
+        (["--to", "csv", "--beta", "1", "--least", "3"], "--beta is for --to swift"),
+        (["--to", "csv", "--least", "0"], "--least is for --to kto or dpo, not csv: leave it out"),
+        (["--to", "art", "--least", "3"], "--least is for --to kto or dpo, not art"),
+        (
+            ["--to", "tinker", "--model", "x", "--signed", "--beta", "2"],
+            "without --signed, not tinker --signed: leave it out",
+        ),
+        (["--to", "kto", "--credit", "c.parquet", "--seed", "0"], "have no effect"),
         (["--to", "tinker"], "name the model to train by --model"),
         (["--to", "kto", "--credit", "c.parquet", "--gamma", "0.5"], "have no effect"),
     ],

@@ -53,15 +53,15 @@ def rewritten(path, old, new):
 
 
 def test_imports_inside_functions_count_and_those_for_type_checkers_do_not(package):
-    found = fingerprints.fingerprint(package / "stage.py")
+    found = fingerprints.stage_fingerprint(package / "stage.py")
     assert list(found) == ["stage.py", "aria_dvc.a", "aria_dvc.b"]
 
 
 def test_modules_imported_by_name_and_their_data_count(package):
-    found = fingerprints.fingerprint(package / "play.py")
+    found = fingerprints.stage_fingerprint(package / "play.py")
     assert {"aria_dvc.games.chess", "aria_dvc.c", "aria_dvc/games/data/openings.csv"} <= set(found)
     (package / "aria_dvc/games/data/openings.csv").write_text("d4\n")
-    changed = fingerprints.fingerprint(package / "play.py")
+    changed = fingerprints.stage_fingerprint(package / "play.py")
     assert {name for name in found if found[name] != changed[name]} == {
         "aria_dvc/games/data/openings.csv"
     }
@@ -82,9 +82,9 @@ def test_modules_imported_by_name_and_their_data_count(package):
     ],
 )
 def test_what_the_code_does_decides(package, file, old, new, changes):
-    before = fingerprints.fingerprint(package / "stage.py")
+    before = fingerprints.stage_fingerprint(package / "stage.py")
     rewritten(package / "aria_dvc" / file, old, new)
-    assert (fingerprints.fingerprint(package / "stage.py") != before) == changes
+    assert (fingerprints.stage_fingerprint(package / "stage.py") != before) == changes
 
 
 @pytest.mark.parametrize(

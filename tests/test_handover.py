@@ -95,7 +95,7 @@ def test_the_card_tells_what_the_policy_is(project, tmp_path):
     assert "0.75 (0.60 to 0.86) | 0.25 (0.14 to 0.40) | +0.50 (" in text
     assert "too few games to decide" in text
     assert "guess_my_city" not in text  # of another category
-    assert "- few games" in text
+    assert "- chess: few games" in text
     assert "Other than in v1" in text
     assert "- `policy.learning_rate`: 0.002 (0.001)" in text
     assert text.count("\n- `") == 1

@@ -23,6 +23,7 @@ LAYERS = (
         "files",
         "memory",
         "outputs",
+        "resampling",
         "seeds",
         "suggestions",
         "chat",
@@ -42,7 +43,7 @@ LAYERS = (
     {"players", "intentions"},
     {"arena", "credit"},
     {"truth", "learning", "report"},
-    {"pipeline", "api", "audit", "exports", "adapters", "review", "plan"},
+    {"pipeline", "api", "audit", "exports", "adapters", "serving", "review", "plan"},
     {"handover"},
     {""},  # aria_dvc/__init__.py, the public functions
     {"__main__"},

@@ -38,11 +38,11 @@ from aria_dvc.learning.played import PlayedGames, with_rewards
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.reward_model import train_reward_model
 from aria_dvc.learning.scorer_client import RemoteScorer
-from aria_dvc.learning.scorer_server import make_app
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.source import ModelSource
 from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.serving.scorer_server import make_app
 from aria_dvc.settings import OnlineParams
 
 ONLINE = online_params(iterations=4, games=6, refresh_every=4, replay=2)

@@ -22,9 +22,9 @@ from aria_dvc.learning.calibration import fit_metrics
 from aria_dvc.learning.examples import dialogues, frames_examples
 from aria_dvc.learning.reward_head import action_scores, regression_collate
 from aria_dvc.learning.reward_model import split_episodes, train_reward_model
-from aria_dvc.learning.scorer_server import add_scorer_parser
 from aria_dvc.models.loading import load_model
 from aria_dvc.models.source import ModelSource
+from aria_dvc.serving.scorer_server import add_scorer_parser
 
 TOKENIZER = tiny_tokenizer()
 RENDERER = Renderer(TOKENIZER)
@@ -127,7 +127,7 @@ def test_how_long_it_was_trained_is_noted_and_the_server_keeps_to_it(trained, ba
 
     monkeypatch.setattr("aria_dvc.learning.scorer.RewardScorer", Scorer)
     monkeypatch.setattr(
-        "aria_dvc.learning.scorer_server.listen", lambda app, host, port: made.append(port)
+        "aria_dvc.serving.scorer_server.listen", lambda app, host, port: made.append(port)
     )
     parser = argparse.ArgumentParser()
     add_scorer_parser(parser.add_subparsers())

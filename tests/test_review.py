@@ -54,9 +54,9 @@ stages:
 CODE_STAGE = """
 import json, pathlib, sys
 sys.path.insert(0, "src")
-from aria_dvc.fingerprints import fingerprint
+from aria_dvc.fingerprints import stage_fingerprint
 pathlib.Path("data/code").mkdir(parents=True)
-text = json.dumps(fingerprint("stages/prepare.py"), indent=2, sort_keys=True)
+text = json.dumps(stage_fingerprint("stages/prepare.py"), indent=2, sort_keys=True)
 pathlib.Path("data/code/prepare.json").write_text(text + "\\n")
 """
 PREPARE = """
@@ -67,6 +67,12 @@ pathlib.Path("data/turns").mkdir(parents=True, exist_ok=True)
 pathlib.Path(f"data/turns/{sys.argv[1]}.txt").write_text(upper(pathlib.Path("raw.txt").read_text()))
 """
 WORDS = 'def upper(text):\n    """Loud."""\n    return text.upper()\n'
+
+
+def warned(*words: str) -> str:
+    """A health.json with these warnings."""
+    findings = [{"level": "warning", "about": "chess", "words": said} for said in words]
+    return json.dumps({"closing": [], "findings": findings})
 
 
 def won(wins: int, games: int) -> dict[str, Any]:
@@ -158,7 +164,7 @@ def test_a_review_tells_all_that_moved(project):
     project.figures(evaluation, selected_k=9)
     project.write("given/plots/evaluation.png", "two")
     project.write("given/plots/more.svg", "<svg/>")
-    project.write("given/details/health.json", json.dumps(["no success in 24 games"]))
+    project.write("given/details/health.json", warned("no success in 24 games"))
     project.repro("k is 3")
     told = project.review()
     text = comment(told, "https://example.org/a/b")
@@ -172,7 +178,7 @@ def test_a_review_tells_all_that_moved(project):
     assert "seed" not in text
     assert "- prepare (2): params; same outputs" in text
     assert "- report: inputs; other outputs" in text
-    assert "- **new**: no success in 24 games" in text
+    assert "- **new**: chess: no success in 24 games" in text
     assert "**dvc.lock is fresh**.\n" in text
     head, base = told.commits.head, told.commits.base
     for commit in (head, base):
@@ -198,11 +204,11 @@ def test_compared_is_with_the_commit_where_the_branch_began(project):
 
 
 def test_a_known_warning_is_not_new_and_nothing_moved(project):
-    project.write("given/details/health.json", json.dumps(["few games"]))
+    project.write("given/details/health.json", warned("few games"))
     project.repro("a warning")
     project.git("tag", "there")
     text = project.text("there")
-    assert "- few games" in text
+    assert "- chess: few games" in text
     assert "**new**" not in text
     assert "0 of 1 figures moved beyond their interval.\n" in text
     assert "###" not in text.partition("### Figures")[2]
@@ -268,7 +274,7 @@ def test_a_review_is_never_longer_than_40_lines(project):
     many = {f"game{n}": {"all": {f"v{m}": won(50 + m, 64) for m in range(9)}} for n in range(9)}
     project.figures(many, **{f"number{n}": n for n in range(40)})
     project.write("params.yaml", "k: 3\n" + "".join(f"knob{n}: {n}\n" for n in range(40)))
-    project.write("given/details/health.json", json.dumps([f"warning {n}" for n in range(40)]))
+    project.write("given/details/health.json", warned(*(f"warning {n}" for n in range(40))))
     for n in range(40):
         project.write(f"given/plots/{n:02}.png", "x")
     project.repro("much")

@@ -18,10 +18,10 @@ from benchmarks.scorer import KEY, client, dialogue, measure, parse, scorer
 from tests.scorer_tiny import tiny_reward_model
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning import scorer_batches, scorer_server
 from aria_dvc.learning.scorer_client import RemoteScorer
-from aria_dvc.learning.scorer_server import make_app
 from aria_dvc.servers import door
+from aria_dvc.serving import scorer_batches, scorer_server
+from aria_dvc.serving.scorer_server import make_app
 
 CHAT = {"messages": [{"role": "assistant", "content": "abc"}]}
 HEAD = b"POST /score HTTP/1.1\r\nHost: x\r\n"

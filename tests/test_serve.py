@@ -22,15 +22,16 @@ from tests.credit_dialogues import ANY_GAME
 from tests.test_exports import log_file
 
 from aria_dvc.__main__ import main
+from aria_dvc.cache.sums import write_manifest
 from aria_dvc.credit import fitted as module
 from aria_dvc.credit.fitted import load_fit
 from aria_dvc.credit.logs import credit_of, read_logs
 from aria_dvc.credit.settings import Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.serve import credit_app
 from aria_dvc.records.readers import read_log
 from aria_dvc.servers import door
 from aria_dvc.servers.metering import Meter
+from aria_dvc.serving.serve import credit_app
 
 
 def vector_of(text: str) -> np.ndarray:
@@ -85,8 +86,8 @@ def test_nothing_is_pickled_and_no_other_folder_is_replaced(tmp_path, capsys):
     with pytest.raises(AriaError, match="no fitted credit there"):
         load_fit(mine)
     about = json.loads((out / "fit.json").read_text())
-    (out / "all.sums.json").unlink()
     (out / "fit.json").write_text(json.dumps({**about, "version": 1}))
+    write_manifest(out)
     with pytest.raises(AriaError, match="a fit of version 1: run aria fit again"):
         load_fit(out)
     (mine / "fit.json").write_text('{"mine": 1}')

@@ -11,7 +11,7 @@ import pytest
 from tests.fault_server import FAULTS, FaultServer, serve
 
 from aria_dvc.errors import AriaError
-from aria_dvc.servers.adapters import load_adapter
+from aria_dvc.servers.adapters import serve_adapter
 from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server, read_json, retry_after
 from aria_dvc.servers.embeddings import endpoint_encoder
 from aria_dvc.servers.keys import read_key, redact
@@ -60,7 +60,7 @@ def test_an_adapter_is_loaded_in_spite_of_faults(tmp_path):
     server = FaultServer(rate=0.6, faults=[f for f in FAULTS if f not in NOT_FOR_ALL], seed=2)
     server.whole = lambda body: "Success"
     with serve(server) as url:
-        assert load_adapter("x", endpoint(url), "policy-1", tmp_path).model == "policy-1"
+        assert serve_adapter("x", endpoint(url), "policy-1", tmp_path).model == "policy-1"
     assert server.bodies[-1] == {"lora_name": "policy-1", "lora_path": str(tmp_path)}
 
 
@@ -68,10 +68,10 @@ def test_an_adapter_that_is_there_already_is_fine_and_a_refusal_is_not(tmp_path)
     server = FaultServer(rate=1.0, faults=("400",))
     with serve(server) as url:
         server.complaint = "The lora adapter 'policy-1' has already been loaded."
-        assert load_adapter("x", endpoint(url), "policy-1", tmp_path).model == "policy-1"
+        assert serve_adapter("x", endpoint(url), "policy-1", tmp_path).model == "policy-1"
         server.complaint = "rank 128 is too high"
         with pytest.raises(AriaError, match=r"rank 128 is too high.*--enable-lora"):
-            load_adapter("x", endpoint(url), "policy-1", tmp_path)
+            serve_adapter("x", endpoint(url), "policy-1", tmp_path)
     assert server.served["400"] == 2
 
 
@@ -80,7 +80,7 @@ def test_a_missing_key_stops_every_protocol(monkeypatch, tmp_path):
     server = endpoint("http://h/v1", api_key_env="ARIA_TEST_KEY")
     for use in (
         lambda: endpoint_encoder("x", server),
-        lambda: load_adapter("x", server, "policy-1", tmp_path),
+        lambda: serve_adapter("x", server, "policy-1", tmp_path),
     ):
         with pytest.raises(AriaError, match=r"endpoints\.x\.api_key_env.*ARIA_TEST_KEY is not set"):
             use()

@@ -21,7 +21,7 @@ from aria_dvc.learning.scorer_client import RemoteScorer
 from aria_dvc.players.base import PlayerFailure
 from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.servers import client, faults
-from aria_dvc.servers.adapters import load_adapter
+from aria_dvc.servers.adapters import serve_adapter
 from aria_dvc.servers.answers import LARGEST_ANSWER, LARGEST_COMPLAINT
 from aria_dvc.servers.client import Fault, Misfit, NoAnswer, Refusal, Server, read_json
 from aria_dvc.servers.embeddings import endpoint_encoder
@@ -82,7 +82,7 @@ def embeddings(url, folder):
 
 
 def adapter(url, folder):
-    load_adapter("x", endpoint(url), "policy-1", folder)
+    serve_adapter("x", endpoint(url), "policy-1", folder)
 
 
 def scorer(url, folder):
@@ -229,7 +229,7 @@ def test_vectors_are_those_of_the_texts(data, told):
 
 def test_a_server_of_another_kind_has_loaded_no_adapter(tmp_path):
     with serve(HostileServer("page")) as url, pytest.raises(AriaError, match="not vLLM's"):
-        load_adapter("x", endpoint(url), "policy-1", tmp_path)
+        serve_adapter("x", endpoint(url), "policy-1", tmp_path)
 
 
 @pytest.mark.parametrize("answer", [[[["a"]]], [[[True]]], [[[{}]]], [[["nan"]]], {"scores": 1}, 3])

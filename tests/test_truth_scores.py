@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from aria_dvc.errors import AriaError
+from aria_dvc.resampling import groups_drawn
 from aria_dvc.truth.scores import (
     all_scores,
     bootstrap,
@@ -158,6 +159,16 @@ def test_intervals_hold_for_related_turns():
         widths.append(bounds["high"] - bounds["low"])
     assert 0.88 < covered / 200 < 0.99
     assert np.mean(widths) == pytest.approx(2 * 1.96 / np.sqrt(40), rel=0.1)
+
+
+def test_groups_are_drawn_as_they_always_were():
+    """Committed intervals stand on this very draw: a group's rows in order, one call a sample."""
+    groups, rng = np.array([2, 0, 1, 2, 0, 2]), np.random.default_rng(7)
+    members = [np.flatnonzero(groups == group) for group in range(3)]
+    expected = [np.concatenate([members[one] for one in rng.integers(3, size=3)]) for _ in "1234"]
+    for names in (groups, np.array(["a", "b", "c"])[groups]):
+        found = list(groups_drawn(names, 4, seed=7))
+        assert [rows.tolist() for rows in found] == [rows.tolist() for rows in expected]
 
 
 def test_intervals_of_shares_hold():

@@ -114,8 +114,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_scorer(commands: argparse._SubParsersAction) -> None:
-    from aria_dvc.learning.scorer_server import add_scorer_parser
-    from aria_dvc.learning.serve import add_serve_parser
+    from aria_dvc.serving.scorer_server import add_scorer_parser
+    from aria_dvc.serving.serve import add_serve_parser
 
     add_serve_parser(commands)
     add_scorer_parser(commands)

@@ -48,7 +48,7 @@ BLOCKS = tuple(f"{PACKAGE}.{name}" for name in ("params", "settings"))
 """Modules with the blocks of params.yaml, as pydantic models."""
 
 
-def fingerprint(script: str | Path) -> dict[str, str]:
+def stage_fingerprint(script: str | Path) -> dict[str, str]:
     """Hash of a script and of every module and data file of ours that it imports, by name.
 
     Imports inside functions count; `import_module(f"package.{name}")` stands for all modules of

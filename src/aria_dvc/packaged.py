@@ -19,7 +19,7 @@ def read_rows(package: str, name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(read_text(package, name).splitlines()))
 
 
-def read_yaml(package: str, name: str) -> Any:
+def read_text_yaml(package: str, name: str) -> Any:
     """A YAML file in which every scalar stays text (`no`, `1`)."""
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     return yaml.load(read_text(package, name), Loader=loader)

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from aria_dvc.records.names import Anchor, PlayerKind, ProgressObjective
+
 IN_PROCESS = "in_process"
 TERMS = "terms"
 BASE_MODEL = "data/base_model"
@@ -23,7 +25,6 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Tracker = Literal["tensorboard", "wandb", "trackio", "dvclive"]
-PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
 CreditMethod = Literal[
     "aria",
     "aria_recent",
@@ -381,12 +382,12 @@ class AggregateParams(Block):
         description="aria_recent: so many last utterances make a cell; 2 = the action and what it "
         "answers (larger cells vary less and are more biased), 0 = by cross-validation",
     )
-    objective: Literal["sum", "spread", "prefix"] = Field(
+    objective: ProgressObjective = Field(
         "prefix",
         description="progress: sum (contributions sum to the outcome), spread (evenly over the "
         "turns) or prefix (so that the sum so far predicts it at every turn)",
     )
-    anchor: Literal["observation", "state", "intentions"] = Field(
+    anchor: Anchor = Field(
         "intentions",
         description="gigpo: steps compared have the same observation, state (all that was said) "
         "or recent intentions",
@@ -443,7 +444,7 @@ class ProgressParams(Block):
     train: bool = Field(
         description="true trains the estimator, for variants with credit: estimator"
     )
-    objective: Literal["sum", "spread", "prefix"] = Field(
+    objective: ProgressObjective = Field(
         description="sum (contributions add up to the outcome; the paper's), spread (evenly over "
         "the turns too) or prefix (so that the sum so far predicts it at every turn)"
     )

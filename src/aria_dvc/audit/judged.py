@@ -11,6 +11,7 @@ from aria_dvc.credit.cells import cell_codes
 from aria_dvc.credit.skill import groups_of
 from aria_dvc.intentions.log import Log
 from aria_dvc.records.turns import own_turns
+from aria_dvc.resampling import groups_drawn
 
 DRAWS = 200
 
@@ -115,7 +116,7 @@ def leakage(frame: pd.DataFrame, q: np.ndarray, seed: int = 0) -> dict[str, Any]
     later = frame[["final"]].to_numpy(float), (frame["turns"] - frame["turn"]).to_numpy(float)
     full = np.column_stack([known, *later, later[0][:, 0] * later[1]])
     value = _added(known, full, frame["credit"].to_numpy())
-    draws = _drawn(frame["group"].to_numpy(), seed)
+    draws = groups_drawn(frame["group"].to_numpy(), DRAWS, seed)
     given = frame["credit"].to_numpy()
     spread = np.quantile([_added(known[d], full[d], given[d]) for d in draws], [0.025, 0.975])
     return {
@@ -123,16 +124,6 @@ def leakage(frame: pd.DataFrame, q: np.ndarray, seed: int = 0) -> dict[str, Any]
         "differing": differing,
         "later": {"value": value, "low": float(spread[0]), "high": float(spread[1])},
     }
-
-
-def _drawn(group: np.ndarray, seed: int) -> list[np.ndarray]:
-    """Row numbers of so many draws of whole groups, with replacement."""
-    codes = np.unique(group, return_inverse=True)[1]
-    order = np.argsort(codes, kind="stable")
-    rows = np.split(order, np.cumsum(np.bincount(codes))[:-1])
-    rng = np.random.default_rng(seed)
-    count = len(rows)
-    return [np.concatenate([rows[i] for i in rng.integers(0, count, count)]) for _ in range(DRAWS)]
 
 
 def _added(known: np.ndarray, full: np.ndarray, credit: np.ndarray) -> float:
@@ -168,7 +159,7 @@ def _signs(frame: pd.DataFrame, centred: np.ndarray, advantage: np.ndarray) -> d
     if not counted.any():
         return {"value": None, "turns": 0}
     same = np.sign(centred[counted]) == np.sign(advantage[counted])
-    draws = _drawn(frame["group"].to_numpy()[counted], 0)
+    draws = groups_drawn(frame["group"].to_numpy()[counted], DRAWS, 0)
     low, high = np.quantile([same[rows].mean() for rows in draws], [0.025, 0.975])
     value = float(same.mean())
     return {"value": value, "low": float(low), "high": float(high), "turns": int(counted.sum())}

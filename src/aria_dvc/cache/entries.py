@@ -17,7 +17,7 @@ from aria_dvc.cache.sums import SUFFIX, damage_of
 from aria_dvc.cache.vectors import damaged_rows, days, is_unreadable, vectors_file
 
 JOURNALS, TRAININGS, NAMES, VECTORS = "journals", "trainings", "names", "vectors"
-SET_ASIDE, EARLIER = "set aside as damaged", "of earlier versions"
+SET_ASIDE = "set aside as damaged"
 # Folders of the cache that hold a folder for every key. What else lies there is never touched.
 FOLDERS = {
     "collect": JOURNALS,
@@ -34,7 +34,6 @@ KEY = re.compile(r"[0-9a-f]{24}")
 NAMES_FILE = "names.jsonl"
 # The files of checked lines.
 LINES = {JOURNALS: "episodes.jsonl", NAMES: NAMES_FILE}
-EARLIER_FILES = ("embeddings.sqlite",)
 DAY_S = 86400
 
 
@@ -84,10 +83,8 @@ def _size_and_use(folder: Path) -> tuple[int, float]:
 
 
 def _files(cache: Path) -> Iterator[Entry]:
-    kinds = dict.fromkeys(cache.glob(f"{vectors_file(cache).name}.damaged-*"), SET_ASIDE)
-    kinds |= {cache / name: EARLIER for name in EARLIER_FILES if (cache / name).is_file()}
-    for path, kind in kinds.items():
-        yield Entry(kind, path, path.stat().st_size, path.stat().st_mtime)
+    for path in cache.glob(f"{vectors_file(cache).name}.damaged-*"):
+        yield Entry(SET_ASIDE, path, path.stat().st_size, path.stat().st_mtime)
 
 
 def _vectors(cache: Path) -> Iterator[Entry]:

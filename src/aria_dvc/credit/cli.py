@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from aria_dvc.credit.methods.registry import method_names
-from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.credit.options import add_credit_options, check_credit_options, settings_of
+from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import Mine, table_with
-from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.reading import Reading
 from aria_dvc.shown import printable
@@ -57,28 +56,13 @@ def add_credit_parser(subparsers: Any) -> None:
     parser.set_defaults(run=run_credit)
 
 
-def add_credit_options(parser: argparse.ArgumentParser) -> None:
-    """Add what decides the credit: --method, --k, --gamma, --folds, --embed, --game, --seed."""
-    default, settings = Aggregate(), CreditSettings()
-    add = parser.add_argument
-    add("--method", default=default.method, choices=method_names(), help="default: %(default)s")
-    add("--k", type=int, help="number of intentions; default by silhouette")
-    objective, anchor = ("sum", "spread", "prefix"), ("observation", "state", "intentions")
-    add("--objective", choices=objective, default=default.objective, help="of progress")
-    add("--anchor", choices=anchor, default=default.anchor, help="of gigpo")
-    add("--gamma", type=float, default=default.gamma, help="discount per own turn (%(default)s)")
-    add("--folds", type=int, default=default.folds, help="folds by group of episodes (%(default)s)")
-    add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
-    add("--game", choices=sorted(PLAYABLE), help="what the logs are of; default what they say")
-    add("--seed", type=int, default=settings.seed, help="deals the folds (%(default)s)")
-
-
 def run_credit(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
     Raises:
         AriaError: see `credit_of`, `read_logs` and `check_outputs`; options out of range.
     """
+    check_credit_options(args, bool(args.score), bool(args.quality))
     _check_files(args)
     from aria_dvc.credit.chain import quality_of
     from aria_dvc.files import write_json, write_parquet
@@ -144,7 +128,8 @@ def credit_table_of(
     from aria_dvc.credit.logs import credit_of, read_logs
 
     settings = settings_of(args)
-    options = {"gamma": args.gamma, "game": args.game, "own_vectors": args.embed is None}
+    own, gamma = args.embed is None, settings.aggregate.gamma
+    options: dict[str, Any] = {"gamma": gamma, "game": args.game, "own_vectors": own}
     fitted = read_logs(args.logs, reading=reading, **options)
     scored = None
     if score:
@@ -176,18 +161,3 @@ def _is_quality(content: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return isinstance(found, dict) and {"method", "episodes"} <= found.keys()
-
-
-def settings_of(args: argparse.Namespace) -> CreditSettings:
-    """The options as settings."""
-    try:
-        aggregate = Aggregate(
-            args.method,
-            args.gamma,
-            args.folds,
-            objective=args.objective,
-            anchor=args.anchor,
-        )
-    except AriaError as problem:
-        raise AriaError(f"--{problem}") from None
-    return CreditSettings("auto" if args.k is None else args.k, args.seed, aggregate=aggregate)

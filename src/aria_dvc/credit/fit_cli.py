@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.credit.cli import add_credit_options, settings_of
+from aria_dvc.credit.options import add_credit_options, settings_of
 from aria_dvc.errors import AriaError
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
@@ -48,7 +48,8 @@ def run_fit(args: argparse.Namespace) -> None:
         raise AriaError(f"--out: {args.out} exists and is no fitted credit: name another folder")
     settings = settings_of(args)
     with reading_of(args) as reading:
-        log = read_logs(args.logs, args.gamma, game=args.game, own_vectors=False, reading=reading)
+        gamma = settings.aggregate.gamma
+        log = read_logs(args.logs, gamma, game=args.game, own_vectors=False, reading=reading)
     fitted = fit(log, settings, args.embed)
     save_fit(args.out, fitted, settings, args.embed)
     said = f"{fitted.acting_episodes} episodes, {len(fitted.actions)} actions"

@@ -203,16 +203,13 @@ def load_fit(folder: str | Path) -> FittedCredit:
     folder = Path(folder)
     if not is_fit(folder):
         raise AriaError(f"{folder}: no fitted credit there: make one by `aria fit LOG --out DIR`")
-    damaged = damage_of(folder / MANIFEST)
-    if not has_manifest(folder):  # earlier versions wrote none
-        version = read_json(folder / ABOUT)["version"]
-        if version != VERSION:
-            raise AriaError(f"{folder}: a fit of version {version}: run aria fit again")
-    if damaged:
+    if damaged := damage_of(folder / MANIFEST):
         raise AriaError(
             f"{folder / damaged[0]} is missing or not as aria fit wrote it: run aria fit again"
         )
     about = read_json(folder / ABOUT)
+    if about["version"] != VERSION:
+        raise AriaError(f"{folder}: a fit of version {about['version']}: run aria fit again")
     known = _known(folder, about)
     if about["embed"]:
         _check_encoder(folder, known, about["embed"])

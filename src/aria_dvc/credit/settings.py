@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from aria_dvc.errors import AriaError
+from aria_dvc.records.names import Anchor, ProgressObjective
 
 if TYPE_CHECKING:
     from aria_dvc.params import Params
@@ -52,8 +53,8 @@ class Aggregate:
     folds: int = 5
     further: tuple[str, ...] = ()
     history: int = 0
-    objective: Literal["sum", "spread", "prefix"] = "prefix"
-    anchor: Literal["observation", "state", "intentions"] = "intentions"
+    objective: ProgressObjective = "prefix"
+    anchor: Anchor = "intentions"
 
     def __post_init__(self) -> None:
         if self.folds < 2:

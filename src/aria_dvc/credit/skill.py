@@ -71,9 +71,9 @@ def skill_scores(
     return {name: _scores(sums.sum(axis=0), samples, of, named) for name, of in asked.items()}
 
 
-def groups_of(data: Log) -> np.ndarray:
-    """(A,) number of each action's group; its episode's where no groups are known."""
-    episode = data.episode[data.actions]
+def groups_of(data: Log, rows: np.ndarray | None = None) -> np.ndarray:
+    """(A,) number of each action's group, or of (m,) rows'; the episode's if none are known."""
+    episode = data.episode[data.actions if rows is None else rows]
     return episode if data.group is None else data.group[episode]
 
 

@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aria_dvc.aside import written_aside
-from aria_dvc.credit.cli import add_credit_options, credit_table_of, settings_of
-from aria_dvc.credit.settings import CreditSettings
+from aria_dvc.credit.cli import credit_table_of
+from aria_dvc.credit.options import (
+    DECIDING,
+    add_credit_options,
+    check_acts,
+    check_credit_options,
+    is_typed,
+)
 from aria_dvc.errors import AriaError
-from aria_dvc.exports.scales import check_numbers
+from aria_dvc.exports.scales import Scale, check_numbers
 from aria_dvc.files import read_json, write_json
 from aria_dvc.outputs import is_inside, is_same, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
@@ -63,10 +69,10 @@ def add_export_parser(subparsers: Any) -> None:
     add("--to", required=True, choices=TARGETS, help="who shall read it")
     add("--out", type=Path, required=True, help="folder to write; of parquet and csv the file")
     add("--credit", type=Path, metavar="FILE", help="what `aria credit` wrote of this very log")
-    beta = "temperature of weights exp(A / beta), in standard deviations of the advantage"
-    add("--beta", type=float, default=1.0, help=f"{beta} (%(default)s)")
+    beta = "swift, tinker: temperature of weights exp(A / beta), in deviations of the advantage"
+    add("--beta", type=float, help=f"{beta} ({Scale.beta})")
     least = "kto, dpo: what differs by less has no sign, in the same unit"
-    add("--least", type=float, default=0.1, help=f"{least} (%(default)s)")
+    add("--least", type=float, help=f"{least} ({Scale.least})")
     add("--model", help="tinker: the model to train, for its tokenizer")
     signed = "tinker: weigh by the advantage itself, which may be negative"
     add("--signed", action="store_true", help=signed)
@@ -111,13 +117,13 @@ def records_of(
     """(role, record) of the target."""
     from aria_dvc.exports import chats as by_chat
     from aria_dvc.exports.pairs import dpo
-    from aria_dvc.exports.scales import Scale, scale_of
+    from aria_dvc.exports.scales import scale_of
     from aria_dvc.exports.tables import art
     from aria_dvc.exports.tokens import tinker
 
     if args.to == "traces":
         return by_chat.traces(chats, Scale({}), counts)
-    scale = scale_of(table, args.beta, args.least)
+    scale = scale_of(table, *_numbers(args))
     if args.to == "art":
         return art(chats, counts)
     if args.to == "tinker":
@@ -241,17 +247,30 @@ def _written_before(folder: Path) -> list[str]:
 
 def _check_options(args: argparse.Namespace) -> None:
     """Refuse numbers out of range, and options that would have no effect."""
-    check_numbers(args.beta, args.least)
+    check_numbers(*_numbers(args))
     if args.to == "tinker" and args.model is None:
         raise AriaError("--to tinker: name the model to train by --model, for its tokenizer")
-    if args.to != "tinker" and (args.model is not None or args.signed):
-        option = "--signed" if args.signed else "--model"
-        raise AriaError(f"{option} is for --to tinker, not {args.to}: leave it out")
-    if args.credit and (settings_of(args) != CreditSettings() or args.embed):
+    weighs = args.to == "swift" or (args.to == "tinker" and not args.signed)
+    acts = {
+        "signed": ("--to tinker", args.to == "tinker"),
+        "model": ("--to tinker", args.to == "tinker"),
+        "beta": ("--to swift, or tinker without --signed", weighs),
+        "least": ("--to kto or dpo", args.to in ("kto", "dpo")),
+    }
+    check_acts(args, acts, "tinker --signed" if acts["signed"][1] and args.signed else args.to)
+    if not args.credit:
+        check_credit_options(args)
+    elif any(is_typed(args, option) for option in DECIDING):
         raise AriaError(
             "--credit names a finished table, so --method, --k, --gamma and the like have no "
             "effect: leave them out, or leave out --credit"
         )
+
+
+def _numbers(args: argparse.Namespace) -> tuple[float, float]:
+    """beta and least."""
+    beta = args.beta if is_typed(args, "beta") else Scale.beta
+    return beta, args.least if is_typed(args, "least") else Scale.least
 
 
 def _is_table(content: bytes) -> bool:

@@ -67,7 +67,7 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.records.schemas import CONTRIBUTIONS, write_table
 
 if TYPE_CHECKING:
-    from aria_dvc.credit.methods.progress import Objective
+    from aria_dvc.records.names import ProgressObjective
     from aria_dvc.settings import Lora, Pace, ProgressParams
 
 STAGE: Final = "progress"
@@ -90,7 +90,10 @@ class WholeDialogues(RegressionCollate):
 
 
 def objective_loss(
-    objective: Objective, scores: torch.Tensor, targets: torch.Tensor, dialogue: torch.Tensor
+    objective: ProgressObjective,
+    scores: torch.Tensor,
+    targets: torch.Tensor,
+    dialogue: torch.Tensor,
 ) -> torch.Tensor:
     """The sum of the dialogues' losses (see the module), a scalar.
 
@@ -113,9 +116,9 @@ def objective_loss(
 class ProgressTrainer(MicroBatchTrainer):
     """The mean of the objective over the dialogues of the global batch."""
 
-    def __init__(self, *args: Any, objective: Objective, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, objective: ProgressObjective, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.objective: Objective = objective
+        self.objective: ProgressObjective = objective
 
     def batch_loss(self, model: Any, inputs: Tensors) -> torch.Tensor:
         told = inputs["targets"], inputs["dialogue"]

@@ -20,7 +20,7 @@ from aria_dvc.intentions.log import Log
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params
 from aria_dvc.player_specs import TRAINED_ONLINE, find_endpoint
-from aria_dvc.servers.adapters import load_adapter
+from aria_dvc.servers.adapters import serve_adapter
 from aria_dvc.settings import PlainReturn
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class OnlineGames:
         model, endpoints = f"policy-{fingerprint(adapter)[:16]}", dict(self.params.endpoints)
         for name in self._servers:
             endpoint = find_endpoint(name, endpoints)
-            endpoints[name] = load_adapter(name, endpoint, model, adapter)
+            endpoints[name] = serve_adapter(name, endpoint, model, adapter)
         return self.params.model_copy(update={"endpoints": endpoints})
 
     def inputs(self) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from aria_dvc.credit.chain import read_selection
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.report import Run
 from aria_dvc.records.stored import read_stage_csv
+from aria_dvc.report.evaluation import rates
 from aria_dvc.report.page.blocks import LogTables, log_block, shares, sizes
 from aria_dvc.report.page.document import Page, document
-from aria_dvc.report.page.results import learning_block, rates, results
+from aria_dvc.report.page.results import learning_block, results
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,7 +23,7 @@ from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.stored import read_evaluation, read_stage_csv, read_stage_json
 from aria_dvc.report import figures
 from aria_dvc.report.closing import closing_lines
-from aria_dvc.report.evaluation import evaluation_metrics, leaderboard, with_holm
+from aria_dvc.report.evaluation import RATE, evaluation_metrics, leaderboard, rates, with_holm
 from aria_dvc.report.figures import Pictures, counted
 from aria_dvc.report.health import Finding, LogFacts, health
 from aria_dvc.report.intentions import intention_table
@@ -233,12 +233,12 @@ def write_plots(run: Run, folder: Path, pictures: Pictures) -> None:
     for category in run.params.categories:
         _losses(run, category, folder)
     _learning_curve(run, folder, pictures)
-    rates = evaluation_rates(run.evaluation)
-    write_csv(folder / "evaluation.csv", rates)
-    if len(rates):
+    table = evaluation_rates(run.evaluation)
+    write_csv(folder / "evaluation.csv", table)
+    if len(table):
         ks = ", ".join(f"{number['selected_k']} ({log})" for log, number in run.credit.items())
-        shown = counted(ks, int(rates["episodes"].sum()), "games, 95 % intervals")
-        pictures.save(figures.evaluation(rates), "evaluation", shown)
+        shown = counted(ks, int(table["episodes"].sum()), "games, 95 % intervals")
+        pictures.save(figures.evaluation(table), "evaluation", shown)
 
 
 def _log_plots(run: Run, name: str, log: LogOutputs, folder: Path, pictures: Pictures) -> None:
@@ -283,17 +283,13 @@ def evaluation_rates(evaluation: dict[str, Any]) -> pd.DataFrame:
     """One row per game, role and variant: policy (a label), rate, low, high, episodes."""
     import pandas as pd
 
-    rows = [
-        (f"{game}, {role}: {name}", game, role, name, *(n[key] for key in RATE))
-        for game, numbers in evaluation.items()
-        for role, by_variant in numbers["by_role"].items()
-        for name, n in by_variant.items()
-    ]
-    return pd.DataFrame(rows, columns=["policy", "game", "role", "variant", *RATE])
+    table = pd.DataFrame(rates(evaluation), columns=["game", "role", "variant", *RATE])
+    label = table["game"] + ", " + table["role"] + ": " + table["variant"]
+    table.insert(0, "policy", label)
+    return table
 
 
 WIDEST_EXAMPLE = 80
-RATE = ("rate", "low", "high", "episodes")
 CURVE = [
     "games",
     "win_rate",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from aria_dvc.packaged import read_yaml
+from aria_dvc.packaged import read_text_yaml
 
 
 def _drawn_from(lines: Sequence[str | dict[str, str]]) -> tuple[str, ...]:
@@ -18,7 +18,7 @@ def _drawn_from(lines: Sequence[str | dict[str, str]]) -> tuple[str, ...]:
 
 _PHRASES = {
     name: _drawn_from(lines)
-    for name, lines in read_yaml("aria_dvc.players", "phrases.yaml").items()
+    for name, lines in read_text_yaml("aria_dvc.players", "phrases.yaml").items()
 }
 OFFERS = _PHRASES["own_shares"] + _PHRASES["other_shares"]
 ACCEPT, REJECT, OUTSIDE = _PHRASES["accept"], _PHRASES["reject"], _PHRASES["outside"]

@@ -1,8 +1,9 @@
-"""Names of games, categories, strategies and players, known without importing any of them."""
+"""Names of games, players, strategies and settings, known without importing any of them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Literal, get_args
 
 ADVERSARIAL = "adversarial"
 PLAYABLE = {
@@ -37,13 +38,17 @@ STRATEGY_NAMES = (
 # Strategies that play every turn by one of others.
 MIXTURES = {"mixed": ("conceding", "hard", "fair", "best_response")}
 # Kinds of player who may have a rewarded role: what stands before the colon of a spec.
-PLAYER_KINDS = ("policy", "base", "scripted", "endpoint")
+PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
+# What the contributions of an episode are fitted to (credit/methods/progress.py).
+ProgressObjective = Literal["sum", "spread", "prefix"]
+# What makes two steps comparable (credit/methods/gigpo.py).
+Anchor = Literal["observation", "state", "intentions"]
 
 
 def kind_of(recorded: str) -> str | None:
     """What `prepare.players` calls the player of that recorded name; None for a stranger."""
     kind = recorded.partition(":")[0]
-    return kind if kind in PLAYER_KINDS else None
+    return kind if kind in get_args(PlayerKind) else None
 
 
 def is_trained(recorded: str, kinds: Collection[str]) -> bool:

@@ -8,7 +8,7 @@ that are shown together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.report.intervals import (
@@ -35,6 +35,7 @@ MEASURES = (
 )
 PAIRED = ("reward", "utility")
 """Measures whose paired differences are reported beside that of won games."""
+RATE = ("rate", "low", "high", "episodes")
 FAMILIES = ("all", "by_role", "by_opponent")
 """Differences of one family stand in one table, over all games: Holm's p is for all of them."""
 
@@ -207,6 +208,21 @@ def _means(part: pd.DataFrame) -> dict[str, Any]:
             values = known[name].to_numpy(dtype=float)
             found[name] = clustered_bootstrap(values, known["config"].to_numpy())
     return found
+
+
+def rates(evaluation: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row a game, role and variant: rate, low, high, episodes."""
+    return [
+        {"game": game, "role": role, "variant": name, **rate_of(numbers)}
+        for game, metrics in evaluation.items()
+        for role, by_variant in metrics["by_role"].items()
+        for name, numbers in by_variant.items()
+    ]
+
+
+def rate_of(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """The rate of some games, with its interval."""
+    return {key: numbers[key] for key in RATE}
 
 
 def leaderboard(evaluation: dict[str, Any]) -> pd.DataFrame:

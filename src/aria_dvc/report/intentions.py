@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aria_dvc.credit.skill import groups_of
 from aria_dvc.report.intervals import clustered_bootstrap
 from aria_dvc.report.names import class_terms, told_apart
 
@@ -60,8 +61,8 @@ def intention_table(
     import pandas as pd
 
     names = _names(log, log.text.tolist() if words is None else words)
-    value = _spread_out(log, credit)
-    above = _spread_out(log, above_turn(log, credit))
+    value = spread_out(log, credit)
+    above = spread_out(log, above_turn(log, credit))
     rows = [
         {
             "intention": number,
@@ -82,6 +83,13 @@ def above_turn(log: Log, credit: np.ndarray) -> np.ndarray:
     cell = log.role_codes[log.actions] * (int(turn.max(initial=0)) + 1) + turn
     sums = np.bincount(cell, weights=credit)
     return credit - (sums / np.maximum(np.bincount(cell), 1))[cell]
+
+
+def spread_out(log: Log, of_actions: np.ndarray) -> np.ndarray:
+    """(n,) what is known of the (A,) actions; NaN for other utterances."""
+    found = np.full(len(log), np.nan)
+    found[log.actions] = of_actions
+    return found
 
 
 def central_texts(log: Log, rows: np.ndarray, count: int) -> list[str]:
@@ -107,13 +115,6 @@ def _names(log: Log, words: Sequence[str]) -> dict[int, str]:
     return told_apart({number: ", ".join(best) or "(no words)" for number, best in terms.items()})
 
 
-def _spread_out(log: Log, of_actions: np.ndarray) -> np.ndarray:
-    """(n,) what is known of the (A,) actions; NaN for other utterances."""
-    found = np.full(len(log), np.nan)
-    found[log.actions] = of_actions
-    return found
-
-
 def _said(log: Log, rows: np.ndarray) -> dict[str, Any]:
     """How often, by whom and when an intention is said."""
     roles = np.bincount(log.role_codes[rows])
@@ -131,8 +132,7 @@ def _said(log: Log, rows: np.ndarray) -> dict[str, Any]:
 def _worth(log: Log, rows: np.ndarray, value: np.ndarray, above: np.ndarray) -> dict[str, Any]:
     """Credit of an intention's actions; NaN where it has none, or no interval."""
     acting = rows[log.is_action[rows]]
-    group = log.episode[acting] if log.group is None else log.group[log.episode[acting]]
-    found = clustered_bootstrap(above[acting], group)
+    found = clustered_bootstrap(above[acting], groups_of(log, acting))
     low, high = (np.nan if found[name] is None else found[name] for name in ("low", "high"))
     return {
         "credit": float(value[acting].mean()) if len(acting) else np.nan,

@@ -29,9 +29,9 @@ _ABSENT = ("deleted", "not in cache")
 # By the checkout's own code, which need not be the code that runs here.
 _FINGERPRINTS = """
 import json, pathlib
-from aria_dvc.fingerprints import fingerprint
+from aria_dvc.fingerprints import stage_fingerprint
 scripts = [path for path in pathlib.Path("stages").glob("*.py") if path.stem != "code"]
-print(json.dumps({path.stem: fingerprint(path) for path in scripts}))
+print(json.dumps({path.stem: stage_fingerprint(path) for path in scripts}))
 """
 
 

@@ -11,22 +11,16 @@ def warnings_in(health: Any, where: str) -> list[str]:
     """The warnings in the value of a health.json; none where there is no such file (None).
 
     Args:
-        health: a list of texts, or a mapping whose `findings` have level, about and words; only
-            those of the level `warning` are told.
+        health: a mapping whose `findings` have level, about and words; only those of the level
+            `warning` are told.
 
     Raises:
-        AriaError: it is neither.
+        AriaError: it is something else.
     """
     if health is None:
         return []
     try:
-        found = health if isinstance(health, list) else _told(health["findings"])
+        warnings = [one for one in health["findings"] if one["level"] == "warning"]
+        return [f"{one['about']}: {one['words']}" for one in warnings]
     except (KeyError, TypeError):
-        found = [None]
-    if not all(isinstance(text, str) for text in found):
-        raise AriaError(f"{where} has no warnings in words: run `dvc repro report`")
-    return list(found)
-
-
-def _told(findings: list[dict[str, str]]) -> list[str]:
-    return [f"{one['about']}: {one['words']}" for one in findings if one["level"] == "warning"]
+        raise AriaError(f"{where} has no warnings in words: run `dvc repro report`") from None

@@ -9,7 +9,7 @@ from aria_dvc.servers.client import Misfit, NoAnswer, Refusal, Server
 from aria_dvc.settings import Endpoint
 
 
-def load_adapter(name: str, endpoint: Endpoint, model: str, folder: Path) -> Endpoint:
+def serve_adapter(name: str, endpoint: Endpoint, model: str, folder: Path) -> Endpoint:
     """Have the server `endpoints.<name>` load the adapter as `model`; the endpoint that names it.
 
     The server must run with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora and see this

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import check_outputs, table_with
-from aria_dvc.settings import BASE_MODEL, PlayerKind, TruthParams
+from aria_dvc.records.names import PlayerKind
+from aria_dvc.settings import BASE_MODEL, TruthParams
 
 if TYPE_CHECKING:
     from aria_dvc.params import Params

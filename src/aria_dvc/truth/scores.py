@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import norm, rankdata
 
 from aria_dvc.errors import AriaError
+from aria_dvc.resampling import groups_drawn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,14 +191,11 @@ def bootstrap(
 ) -> dict[str, dict[str, float | None]]:
     """`low` and `high` of every score: percentiles over samples of as many whole groups.
 
-    groups: (n,) int64 from 0 on, the group of each turn. Null for one group alone, and where more
+    groups: (n,) int64, the group of each turn. Null for one group alone, and where more
     than MOST_UNDEFINED of the replicates have no such score.
     """
-    rng, count = np.random.default_rng(seed), int(groups.max()) + 1
-    members = [np.flatnonzero(groups == group) for group in range(count)]
     drawn: dict[str, list[float]] = {name: [] for name in scored(sample)}
-    for _ in range(replicates if count > 1 else 0):
-        rows = np.concatenate([members[group] for group in rng.integers(count, size=count)])
+    for rows in groups_drawn(groups, replicates if np.ptp(groups) > 0 else 0, seed):
         for name, value in scored({key: of[rows] for key, of in sample.items()}).items():
             drawn[name].append(value)
     return {name: _bounds(np.array(values)) for name, values in drawn.items()}

@@ -8,7 +8,7 @@ weights 1 and w, so that q stays on the scale of a return; no part is divided by
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from aria_dvc.credit.methods.base import Values
 from aria_dvc.credit.methods.group import GroupCredit
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 from aria_dvc.intentions.log import Log
+from aria_dvc.records.names import Anchor
 
-Anchor = Literal["observation", "state", "intentions"]
 # so many utterances make an anchor, the action's place counted; None for all
 SPANS: dict[Anchor, int | None] = {"observation": 2, "state": None, "intentions": 3}
 

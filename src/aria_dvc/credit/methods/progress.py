@@ -13,7 +13,7 @@ Out of fold. v looks at earlier contributions, never at the action.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 import scipy.linalg
@@ -30,8 +30,8 @@ from aria_dvc.credit.methods.similarity import (
 )
 from aria_dvc.credit.methods.units import Units, mean_outcomes, outcome_means, units_of
 from aria_dvc.intentions.log import Log
+from aria_dvc.records.names import ProgressObjective
 
-Objective = Literal["sum", "spread", "prefix"]
 PENALTIES = tuple(4.0**power for power in range(-1, 7))
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -54,7 +54,11 @@ class ProgressCredit:
     uses_vectors = True
 
     def __init__(
-        self, objective: Objective = "prefix", landmarks: int = 600, folds: int = 4, seed: int = 0
+        self,
+        objective: ProgressObjective = "prefix",
+        landmarks: int = 600,
+        folds: int = 4,
+        seed: int = 0,
     ) -> None:
         self.objective, self.landmarks = objective, landmarks
         self.folds, self.seed = folds, seed
@@ -95,7 +99,7 @@ class ProgressCredit:
 
 
 def objective_rows(
-    objective: Objective, features: np.ndarray, surplus: np.ndarray, units: Units
+    objective: ProgressObjective, features: np.ndarray, surplus: np.ndarray, units: Units
 ) -> Rows:
     """The regression that an objective is: (r, m) features, (r,) targets, (r,) unit of each row.
 

@@ -19,7 +19,7 @@ from functools import cache
 
 from aria_dvc.oracles.city.targets import City, cities
 from aria_dvc.oracles.text import fold
-from aria_dvc.packaged import read_yaml, split
+from aria_dvc.packaged import read_text_yaml, split
 
 _CITY_FILES = ("cities_asia_east.yaml", "cities_asia_rest.yaml", "cities_west.yaml")
 
@@ -116,7 +116,7 @@ class CityFacts:
 
 
 def _load(name: str) -> dict[str, dict[str, str]]:
-    rows: dict[str, dict[str, str]] = read_yaml("aria_dvc.oracles.city", name)
+    rows: dict[str, dict[str, str]] = read_text_yaml("aria_dvc.oracles.city", name)
     return rows
 
 

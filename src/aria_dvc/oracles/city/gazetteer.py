@@ -12,14 +12,14 @@ from functools import cache
 
 from aria_dvc.oracles.city.facts import city_facts, countries
 from aria_dvc.oracles.text import fold
-from aria_dvc.packaged import read_rows, read_yaml, split
+from aria_dvc.packaged import read_rows, read_text_yaml, split
 
 PACKAGE = "aria_dvc.oracles.city"
 
 
 @cache
 def _lists() -> dict[str, str]:
-    lists: dict[str, str] = read_yaml(PACKAGE, "gazetteer.yaml")
+    lists: dict[str, str] = read_text_yaml(PACKAGE, "gazetteer.yaml")
     return lists
 
 

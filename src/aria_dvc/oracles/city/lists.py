@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from aria_dvc.oracles.text import fold
-from aria_dvc.packaged import read_rows, read_yaml, split
+from aria_dvc.packaged import read_rows, read_text_yaml, split
 
 _PACKAGE = "aria_dvc.oracles.city"
-_WORDS = read_yaml(_PACKAGE, "words.yaml")
+_WORDS = read_text_yaml(_PACKAGE, "words.yaml")
 LANGUAGES = frozenset(split(_WORDS["languages"]))
 CLUBS = frozenset(split(_WORDS["clubs"]))
 SEAS = frozenset(split(_WORDS["seas"]))

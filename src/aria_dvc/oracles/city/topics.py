@@ -18,7 +18,7 @@ from aria_dvc.oracles.city.facts import CityFacts, city_facts
 from aria_dvc.oracles.city.lists import COMMON_NAMES, GENERIC_TOPICS, NEUTRAL, SIGHT_KINDS
 from aria_dvc.oracles.city.logic import all_of, any_of
 from aria_dvc.oracles.text import fold
-from aria_dvc.packaged import read_yaml
+from aria_dvc.packaged import read_text_yaml
 
 _LEAD = re.compile(
     r"^(?:(?:known|famous|renowned|recognized|recognised|noted|popular|celebrated|notable|"
@@ -70,7 +70,7 @@ def _cities(cell: str) -> frozenset[str]:
 @cache
 def topics() -> tuple[Topic, ...]:
     """All topics of `data/topics.yaml`."""
-    rows = read_yaml("aria_dvc.oracles.city", "topics.yaml")
+    rows = read_text_yaml("aria_dvc.oracles.city", "topics.yaml")
     return tuple(
         Topic(
             name,

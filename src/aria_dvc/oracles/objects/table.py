@@ -21,7 +21,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.oracles.objects.targets import objects
 from aria_dvc.oracles.objects.words import key
 from aria_dvc.oracles.text import fold
-from aria_dvc.packaged import read_rows, read_yaml
+from aria_dvc.packaged import read_rows, read_text_yaml
 
 PACKAGE = "aria_dvc.oracles.objects"
 FRAMES = ("is", "noun", "has", "made", "use", "at", "worn", "do", "you", "by")
@@ -102,7 +102,7 @@ def measures() -> dict[str, Measures]:
 def _rows() -> dict[str, dict[str, str]]:
     rows: dict[str, dict[str, str]] = {}
     for name in _FILES:
-        for title, row in read_yaml(PACKAGE, name).items():
+        for title, row in read_text_yaml(PACKAGE, name).items():
             if title in rows or not set(row) <= {"who", "can", *FRAMES}:
                 raise AriaError(f"{name}: property {title!r} is twice there or has unknown fields")
             rows[title] = row

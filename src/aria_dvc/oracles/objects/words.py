@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 
 from aria_dvc.oracles.text import fold
-from aria_dvc.packaged import read_yaml
+from aria_dvc.packaged import read_text_yaml
 
-_WORDS = read_yaml("aria_dvc.oracles.objects", "words.yaml")
+_WORDS = read_text_yaml("aria_dvc.oracles.objects", "words.yaml")
 _IRREGULAR = {form: base for base, forms in _WORDS["irregular"].items() for form in forms.split()}
 GENERIC = frozenset(_WORDS["generic"].split())
 JOINING = frozenset(_WORDS["joining"].split())

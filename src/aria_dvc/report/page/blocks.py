@@ -14,7 +14,7 @@ import numpy as np
 
 from aria_dvc.credit.chain import largest_k
 from aria_dvc.intentions.log import Log
-from aria_dvc.report.intentions import COLUMNS, above_turn
+from aria_dvc.report.intentions import COLUMNS, above_turn, spread_out
 from aria_dvc.report.page.tree import tree_block
 from aria_dvc.shown import printable
 
@@ -60,7 +60,7 @@ def log_block(tables: LogTables, most: float) -> Block:
     """
     log, k = tables.log, largest_k(dict(tables.selection))
     credit = tables.rewards["reward"].to_numpy()
-    over = _spread_out(log, above_turn(log, credit))
+    over = spread_out(log, above_turn(log, credit))
     names = dict(zip(tables.intentions["intention"], tables.intentions["name"], strict=True))
     if tables.selection["per_role"]:  # roles' own cuts: their intentions are no parts of one cut
         names = {}
@@ -71,7 +71,7 @@ def log_block(tables: LogTables, most: float) -> Block:
         "actions": len(tables.rewards),
         "intentions": _intentions(tables.intentions),
         "map": _map(tables),
-        "said": said(log, _spread_out(log, credit), over, _point_of(tables), most),
+        "said": said(log, spread_out(log, credit), over, _point_of(tables), most),
         "tree": tree_block(tables.cuts, k, log.clustered, over, names),
         "curve": _curve(tables.curve, tables.selection),
         "by_turn": _columns(by_turn(tables.rewards)),
@@ -143,13 +143,6 @@ def shares(needs: Sequence[float], most: float) -> list[float]:
         found[place] = min(needs[place], left / (len(needs) - rank))
         left -= found[place]
     return found
-
-
-def _spread_out(log: Log, values: np.ndarray) -> np.ndarray:
-    """(n,) float64 of the (A,) values of the actions, NaN elsewhere."""
-    rows = np.full(len(log), np.nan)
-    rows[log.actions] = values
-    return rows
 
 
 def _point_of(tables: LogTables) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the page says of policies: differences with intervals, rates, and how training went."""
+"""What the page says of policies: differences with intervals, and how training went."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aria_dvc.report.evaluation import rate_of
 from aria_dvc.report.health import SIGNIFICANT
 from aria_dvc.report.metrics import pooled_curve
 from aria_dvc.settings import VANILLA
@@ -31,12 +32,12 @@ def results(evaluation: Mapping[str, Any]) -> list[Block]:
 
 def _rows(game: str, metrics: Mapping[str, Any]) -> list[Block]:
     gains, rates_of = metrics["minus_vanilla"], metrics["all"]
-    vanilla = _of(rates_of[VANILLA]) if VANILLA in rates_of else None
+    vanilla = rate_of(rates_of[VANILLA]) if VANILLA in rates_of else None
     return [
         {
             "game": game,
             "variant": name,
-            **_of(numbers),
+            **rate_of(numbers),
             "vanilla": vanilla if name in gains else None,
             "difference": gains.get(name),
             "verdict": verdict(gains[name]) if name in gains else None,
@@ -52,20 +53,6 @@ def verdict(difference: Mapping[str, Any]) -> str:
     if low is not None and p is not None and p < SIGNIFICANT and (low > 0 or high < 0):
         return "better" if low > 0 else "worse"
     return f"undecided: about {needed:,} games would tell" if needed else "undecided"
-
-
-def rates(evaluation: Mapping[str, Any]) -> list[Block]:
-    """One row a game, role and variant: rate, low, high, episodes."""
-    return [
-        {"game": game, "role": role, "variant": name, **_of(numbers)}
-        for game, metrics in evaluation.items()
-        for role, by_variant in metrics["by_role"].items()
-        for name, numbers in by_variant.items()
-    ]
-
-
-def _of(numbers: Mapping[str, Any]) -> Block:
-    return {key: numbers[key] for key in ("rate", "low", "high", "episodes")}
 
 
 def learning_block(

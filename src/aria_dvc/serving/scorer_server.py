@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
-from aria_dvc.learning.scorer_batches import Batcher, Score, Scores
-from aria_dvc.learning.scorer_requests import read_chats
 from aria_dvc.memory import is_out_of_memory
 from aria_dvc.servers.keys import read_key
 from aria_dvc.servers.metering import CONTENT_TYPE, Meter
 from aria_dvc.servers.rejections import Rejection, full
+from aria_dvc.serving.scorer_batches import Batcher, Score, Scores
+from aria_dvc.serving.scorer_requests import read_chats
 from aria_dvc.settings import Precision
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def _descriptions(meter: Meter) -> list[Route]:
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
-    from aria_dvc.learning.scorer_requests import MAX_ITEMS
-    from aria_dvc.learning.serve_api import page, specification
+    from aria_dvc.serving.scorer_requests import MAX_ITEMS
+    from aria_dvc.serving.serve_api import page, specification
 
     document = specification(MAX_ITEMS)
 

@@ -7,10 +7,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.scorer_batches import MAX_BATCH
-from aria_dvc.learning.scorer_requests import MAX_ITEMS, MAX_PARTS
-from aria_dvc.learning.scorer_server import make_app
 from aria_dvc.servers.door import LARGEST_BODY
+from aria_dvc.serving.scorer_batches import MAX_BATCH
+from aria_dvc.serving.scorer_requests import MAX_ITEMS, MAX_PARTS
+from aria_dvc.serving.scorer_server import make_app
 
 
 def chat(text):

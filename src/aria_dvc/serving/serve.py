@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.scorer_batches import Scores
-from aria_dvc.learning.scorer_requests import read_chats, read_items
-from aria_dvc.learning.scorer_server import (
+from aria_dvc.servers.rejections import Rejection
+from aria_dvc.serving.scorer_batches import Scores
+from aria_dvc.serving.scorer_requests import read_chats, read_items
+from aria_dvc.serving.scorer_server import (
     add_serving_options,
     key_of,
     listen,
     make_app,
     scorer_of,
 )
-from aria_dvc.servers.rejections import Rejection
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

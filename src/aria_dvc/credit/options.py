@@ -1,0 +1,99 @@
+"""The options that decide a credit, what they say, and where each of them acts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import get_args
+
+from aria_dvc.credit.methods.registry import ARGUMENTS, make_method, method_names
+from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.errors import AriaError
+from aria_dvc.records.names import PLAYABLE, Anchor, ProgressObjective
+
+_AGGREGATE = ("method", "gamma", "folds", "objective", "anchor")
+DECIDING = (*_AGGREGATE, "k", "seed", "embed")
+
+
+def add_credit_options(parser: argparse.ArgumentParser) -> None:
+    """Add what decides the credit: --method, --k, --gamma, --folds, --embed, --game, --seed.
+
+    Their values are None unless they were typed.
+    """
+    default, settings = Aggregate(), CreditSettings()
+    add = parser.add_argument
+    add("--method", choices=method_names(), help=f"default: {default.method}")
+    add("--k", type=int, help="number of intentions; default by silhouette")
+    add(
+        "--objective",
+        choices=get_args(ProgressObjective),
+        help=f"of progress ({default.objective})",
+    )
+    add("--anchor", choices=get_args(Anchor), help=f"of gigpo ({default.anchor})")
+    add("--gamma", type=float, help=f"discount per own turn ({default.gamma})")
+    add("--folds", type=int, help=f"folds by group of episodes ({default.folds})")
+    add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
+    add("--game", choices=sorted(PLAYABLE), help="what the logs are of; default what they say")
+    add("--seed", type=int, help=f"deals the folds ({settings.seed})")
+
+
+def settings_of(args: argparse.Namespace) -> CreditSettings:
+    """The options as settings.
+
+    Raises AriaError for a number out of range.
+    """
+    typed = {name: getattr(args, name) for name in _AGGREGATE if is_typed(args, name)}
+    try:
+        aggregate = Aggregate(**typed)
+    except AriaError as problem:
+        raise AriaError(f"--{problem}") from None
+    seed = args.seed if is_typed(args, "seed") else CreditSettings.seed
+    return CreditSettings("auto" if args.k is None else args.k, seed, aggregate=aggregate)
+
+
+def is_typed(args: argparse.Namespace, option: str) -> bool:
+    return getattr(args, option) is not None and getattr(args, option) is not False
+
+
+def check_credit_options(
+    args: argparse.Namespace, scored: bool = False, quality: bool = False
+) -> None:
+    """Refuse options that change nothing of this credit. --method, --gamma and --game always do.
+
+    scored: other logs are credited, by one fit. quality: the fit is measured too.
+
+    Raises:
+        AriaError: one line, with where the option acts; a number out of range.
+    """
+    aggregate = settings_of(args).aggregate
+    method = make_method(aggregate.method, aggregate)
+    meaning = method.uses_labels or method.uses_vectors
+    held_out = not (method.in_sample or scored)
+    taken = ARGUMENTS.get(aggregate.method)
+    by_fold = "credit out of fold and for --quality", held_out or quality
+    acts = {
+        "objective": (_methods_with("objective"), taken == "objective"),
+        "anchor": (_methods_with("anchor"), taken == "anchor"),
+        "k": ("methods that look at intentions, such as aria", method.uses_labels),
+        "embed": ("methods that look at meaning and for --quality", meaning or quality),
+        "folds": by_fold,
+        "seed": by_fold,
+    }
+    check_acts(args, acts, f"--method {aggregate.method}{' with --score' if scored else ''}")
+
+
+def _methods_with(argument: str) -> str:
+    return "--method " + " or ".join(name for name, of in ARGUMENTS.items() if of == argument)
+
+
+def check_acts(args: argparse.Namespace, acts: Mapping[str, tuple[str, bool]], here: str) -> None:
+    """Refuse options that were typed and have no effect.
+
+    acts: by option where it acts, in words, and whether it does so here.
+
+    Raises:
+        AriaError: there is one.
+    """
+    for option, (where, does) in acts.items():
+        if is_typed(args, option) and not does:
+            raise AriaError(f"--{option} is for {where}, not {here}: leave it out")
