@@ -31,9 +31,9 @@ from ruamel.yaml import YAML
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
-from aria_dvc.settings import VANILLA
 from aria_dvc.pipeline import paths
 from aria_dvc.report.study import COSTS, PAIR, compared, learning, table
+from aria_dvc.settings import VANILLA
 
 OUTCOME = ["won", "winnable", "no_deal", "failure_kind"]
 GAME_COLUMNS = ["variant", *PAIR, *OUTCOME, *COSTS]

@@ -102,10 +102,10 @@ def test_what_the_code_does_decides(package, file, old, new, changes):
 def test_of_the_knobs_what_computes_and_what_stands_for_a_missing_one_decide(
     package, old, new, changes
 ):
-    before = fingerprints.fingerprint(package / "learn.py")
+    before = fingerprints.stage_fingerprint(package / "learn.py")
     assert "aria_dvc.settings" in before
     rewritten(package / "aria_dvc/settings.py", old, new)
-    assert (fingerprints.fingerprint(package / "learn.py") != before) == changes
+    assert (fingerprints.stage_fingerprint(package / "learn.py") != before) == changes
 
 
 def test_every_plumbing_module_exists():
