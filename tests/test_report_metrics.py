@@ -24,6 +24,7 @@ from aria_dvc.report.evaluation import evaluation_metrics, leaderboard, with_hol
 from aria_dvc.report.intervals import (
     clustered_bootstrap,
     clustered_interval,
+    design_effect,
     games_needed,
     holm,
     mcnemar,
@@ -55,6 +56,50 @@ def test_rate_has_the_wilson_interval(wins, n):
     result = rate(np.arange(n) < wins)
     assert result["rate"] == wins / n
     assert (result["low"], result["high"]) == pytest.approx(wilson(wins, n))
+
+
+@pytest.mark.parametrize(("wins", "n"), [(0, 5), (3, 10), (10, 10)])
+def test_games_of_their_own_configurations_have_the_plain_wilson_interval(wins, n):
+    assert rate(np.arange(n) < wins, np.arange(n)) == rate(np.arange(n) < wins)
+
+
+def test_games_that_go_together_count_by_their_design_effect():
+    wins, clusters = np.repeat([1, 1, 0, 0], 3).astype(bool), np.repeat(list("dcba"), 3)
+    effect = 4 / 3 * (4 * 1.5**2) / (12 * 0.25)
+    assert design_effect(wins, clusters) == pytest.approx(effect)
+    found = rate(wins, clusters)
+    low, high = wilson(6 / effect, 12 / effect, z=3.182446305284263)
+    assert (found["rate"], found["low"], found["high"]) == pytest.approx((0.5, low, high))
+    assert found["episodes"] == 12
+    mixed = np.tile([True, False, True], 4)
+    assert design_effect(mixed, clusters) == 1.0  # alike in all clusters
+    assert rate(mixed, clusters)["high"] > rate(mixed)["high"]
+
+
+def test_where_nothing_varies_every_cluster_counts_once():
+    clusters = np.repeat(np.arange(6), 4)
+    for value, wins in ((0.0, np.zeros(24, bool)), (1.0, np.ones(24, bool))):
+        found = rate(wins, clusters)
+        low, high = wilson(6 * value, 6, z=2.5705818356363146)
+        assert (found["low"], found["high"]) == pytest.approx((low, high))
+        assert found["low"] <= value <= found["high"]
+    alone = rate(np.arange(24) < 12, np.zeros(24))
+    assert (alone["low"], alone["high"]) == pytest.approx(wilson(0.5, 1))
+
+
+@pytest.mark.parametrize("chance", [0.05, 0.2, 0.5, 0.9])
+@pytest.mark.parametrize("related", [0.0, 0.3, 0.7])
+def test_the_interval_of_a_rate_covers_the_truth_whatever_goes_together(chance, related):
+    rng = np.random.default_rng(0)
+    spread = (1 - related) / related if related else np.inf
+    clusters, covered = np.repeat(np.arange(24), 4), np.zeros(2)
+    for _ in range(600):
+        own = rng.beta(chance * spread, (1 - chance) * spread, 24) if related else chance
+        wins = (rng.random((4, 24)) < own).T.ravel()
+        for place, found in enumerate((rate(wins, clusters), rate(wins))):
+            covered[place] += found["low"] <= chance <= found["high"]
+    assert covered[0] / 600 > 0.92
+    assert related == 0 or covered[1] / 600 < 0.9
 
 
 def test_nothing_played_has_no_rate():

@@ -17,18 +17,53 @@ DECIDING_PAIRS = 100
 """Fewer pairs rarely show a difference of the usual size (0.1)."""
 
 
-def rate(wins: np.ndarray) -> dict[str, Any]:
-    """Share of true values of a (n,) bool array with its Wilson interval."""
+def rate(wins: np.ndarray, clusters: np.ndarray | None = None) -> dict[str, Any]:
+    """Share of true values of a (n,) bool array with its Wilson interval.
+
+    Of games in clusters the interval is that of n divided by the design effect (see
+    `design_effect`) and of t with one degree of freedom less than clusters. It covers the truth
+    where a t interval over few clusters does not, and has a width where all or none are won.
+
+    Args:
+        clusters: (n,) labels; games of one label are not independent. None: all are.
+    """
     if not len(wins):
         return {"rate": None, "low": None, "high": None, "episodes": 0}
-    test = stats.binomtest(int(wins.sum()), len(wins))
-    interval = test.proportion_ci(CONFIDENCE, method="wilson")
-    return {
-        "rate": float(wins.mean()),
-        "low": float(interval.low),
-        "high": float(interval.high),
-        "episodes": len(wins),
-    }
+    count = len(wins) if clusters is None else len(np.unique(clusters))
+    effective, critical = float(len(wins)), float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+    if clusters is not None and count < len(wins):
+        effective /= design_effect(wins, clusters)
+        if count > 1:
+            critical = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))
+    share = float(wins.mean())
+    low, high = _wilson(share, effective, critical)
+    return {"rate": share, "low": low, "high": high, "episodes": len(wins)}
+
+
+def design_effect(wins: np.ndarray, clusters: np.ndarray) -> float:
+    """How many games in clusters tell as much as one game by itself; at least 1.
+
+    The squared standard error of `clustered_interval` over that of independent games, p (1 - p) /
+    n. Where that says nothing (one cluster, all won or none) it is the most there can be, the mean
+    size of the cluster that a game is in.
+    """
+    _, group = np.unique(clusters, return_inverse=True)
+    sizes, sums = np.bincount(group), np.bincount(group, weights=wins)
+    count, n, won = len(sizes), len(wins), int(wins.sum())
+    if count == 1 or won in (0, n):
+        return float(np.square(sizes).sum() / n)
+    spread = float(np.square(sums - sizes * (won / n)).sum())
+    return max(1.0, count / (count - 1) * spread / (won * (n - won) / n))
+
+
+def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
+    """Wilson's interval, which scipy has for whole n only."""
+    scale, centre = 1 + z**2 / n, share + z**2 / (2 * n)
+    half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+    return (
+        min(share, max(0.0, (centre - half) / scale)),
+        max(share, min(1.0, (centre + half) / scale)),
+    )
 
 
 def paired_difference(
