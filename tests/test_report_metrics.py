@@ -20,13 +20,15 @@ from aria_dvc.pipeline.worth import with_worth
 from aria_dvc.players.scripted import scripted_player
 from aria_dvc.players.strategies import STRATEGIES
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.report.evaluation import evaluation_metrics, leaderboard, with_holm
+from aria_dvc.report.evaluation import adjust, evaluation_metrics, leaderboard, with_holm
 from aria_dvc.report.intervals import (
     clustered_bootstrap,
     clustered_interval,
     design_effect,
+    doubt,
     games_needed,
     holm,
+    is_shown,
     mcnemar,
     mean_interval,
     paired_difference,
@@ -235,10 +237,36 @@ def test_the_games_needed_give_the_power_that_is_promised():
 
 @pytest.mark.parametrize(("pairs", "undecided"), [(99, True), (100, False)])
 def test_a_hundred_pairs_may_decide(pairs, undecided):
-    after, before = np.arange(pairs) < 30, np.arange(pairs) < 20
+    after, before = np.arange(pairs) < 30, np.arange(pairs) >= pairs - 20
     result = paired_difference(after, before, np.arange(pairs))
     assert result["undecided"] is undecided
     assert (result["games_needed"] is not None) is undecided
+
+
+@pytest.mark.parametrize(
+    ("gained", "configs", "undecided"),
+    [
+        (12, 24, False),  # p = 0.0005, interval +0.28 to +0.72
+        (5, 24, True),  # p = 0.06
+        (12, 2, True),  # all of one configuration: its interval holds 0
+    ],
+)
+def test_a_difference_that_is_shown_is_not_undecided(gained, configs, undecided):
+    after, clusters = np.arange(24) < gained, np.arange(24) * configs // 24
+    result = paired_difference(after, np.zeros(24, bool), clusters)
+    assert is_shown(result) is not undecided
+    assert result["undecided"] is undecided
+    needed = result["games_needed"]
+    assert (needed is not None and needed > 24) is (gained == 5)
+
+
+def test_what_is_shown_alone_is_undecided_as_one_of_many():
+    after, before = np.arange(24) < 6, np.zeros(24, bool)
+    gains = [paired_difference(after, before, np.arange(24)) for _ in range(4)]
+    assert [gain["undecided"] for gain in gains] == [False] * 4
+    adjust(gains)
+    assert {(gain["undecided"], gain["games_needed"]) for gain in gains} == {(True, 29)}
+    assert doubt({**gains[0], "pairs": 100})["undecided"] is False
 
 
 def test_holm_steps_down():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aria_dvc.report.intervals import (
     clustered_bootstrap,
+    doubt,
     holm,
     paired_difference,
     rate,
@@ -93,10 +94,11 @@ def with_holm(evaluation: dict[str, Any]) -> dict[str, Any]:
 
 
 def adjust(gains: Sequence[dict[str, Any]]) -> None:
-    """Add `p_holm` and `comparisons`, the number of rows with a p, to every row of one table."""
+    """Add `p_holm` and `comparisons`, the number of rows with a p, to every row of one table, and
+    say by the adjusted p whether it is undecided."""
     for gain, p in zip(gains, holm([gain["p"] for gain in gains]), strict=True):
-        gain["p_holm"] = p
-        gain["comparisons"] = len(gains)
+        gain |= {"p_holm": p, "comparisons": len(gains)}
+        gain |= doubt(gain)
 
 
 def _family(of: dict[str, Any], family: str) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ CONFIDENCE = 0.95
 POWER = 0.8
 RESAMPLES = 2000
 ROUNDING = 1e-12
+BOUNDS = ("low", "high")
+SIGNIFICANT = 0.05
 DECIDING_PAIRS = 100
 """Fewer pairs rarely show a difference of the usual size (0.1)."""
 
@@ -83,21 +85,41 @@ def paired_difference(
         mean, low, high: difference of the rates, and its interval (see `clustered_interval`).
         gained, lost: pairs that only `after`, or only `before`, won.
         p: exact McNemar test; null without pairs.
-        undecided: whether there are fewer than DECIDING_PAIRS pairs; then
-        games_needed: pairs that would show the measured difference (see `games_needed`).
+        undecided, games_needed: see `doubt`.
     """
     difference = after.astype(int) - before.astype(int)
     gained, lost = int((difference > 0).sum()), int((difference < 0).sum())
-    pairs, undecided = len(difference), len(difference) < DECIDING_PAIRS
-    return {
+    pairs = len(difference)
+    found = {
         "pairs": pairs,
         **clustered_interval(difference, clusters),
         "gained": gained,
         "lost": lost,
         "p": mcnemar(gained, lost) if pairs else None,
-        "undecided": undecided,
-        "games_needed": games_needed(gained, lost, pairs) if undecided else None,
     }
+    return {**found, **doubt(found)}
+
+
+def is_shown(difference: Mapping[str, Any]) -> bool:
+    """Whether p, Holm's where it is known, is below SIGNIFICANT and the interval leaves out 0."""
+    p, low, high = (difference.get("p_holm", difference.get("p")), *map(difference.get, BOUNDS))
+    if p is None or low is None or high is None:
+        return False
+    return bool(p < SIGNIFICANT and (low > 0 or high < 0))
+
+
+def doubt(difference: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether more games are wanted to tell.
+
+    Returns:
+        undecided: fewer than DECIDING_PAIRS pairs, and the difference is not shown; then
+        games_needed: pairs that would show it (see `games_needed`), null where there are as many.
+    """
+    pairs, gained, lost = (difference[name] for name in ("pairs", "gained", "lost"))
+    undecided = pairs < DECIDING_PAIRS and not is_shown(difference)
+    needed = games_needed(gained, lost, pairs) if undecided else None
+    enough = needed is not None and needed <= pairs
+    return {"undecided": undecided, "games_needed": None if enough else needed}
 
 
 def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> dict[str, Any]:
@@ -173,8 +195,7 @@ def share_of_turns(counted: np.ndarray, turns: np.ndarray) -> dict[str, Any]:
     values = np.concatenate([np.arange(n) < c for c, n in zip(counted, turns, strict=True)] or [[]])
     found = clustered_interval(values.astype(int), np.repeat(np.arange(len(turns)), turns))
     bounds = {
-        name: None if found[name] is None else min(1.0, max(0.0, found[name]))
-        for name in ("low", "high")
+        name: None if found[name] is None else min(1.0, max(0.0, found[name])) for name in BOUNDS
     }
     return {"rate": found["mean"], **bounds, "turns": len(values), "episodes": found["clusters"]}
 
