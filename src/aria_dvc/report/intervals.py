@@ -73,8 +73,9 @@ def paired_difference(
 ) -> dict[str, Any]:
     """What `after` wins more than `before`, over pairs of games.
 
-    The interval is for further configurations like these; p asks whether the two win alike in
-    these configurations, where pairs are independent.
+    The interval is for further configurations of the kind that was played: where training plays
+    them too, that is no claim about unseen ones. p asks whether the two win alike in these
+    configurations, where pairs are independent.
 
     Args:
         after, before: (n,) bool, whether the game was won; row i of both is one pair.
