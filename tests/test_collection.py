@@ -387,6 +387,18 @@ def test_a_game_is_paid_by_one_rule_wherever_it_is_played():
     assert collect_session(params, "negotiation").reward == shipped.rewards["negotiation"]
 
 
+def test_variants_are_judged_on_the_same_games_and_opponents_on_draws_of_their_own():
+    params = load_params(ROOT / "params.yaml")
+    vanilla, aria = (
+        [one._wanted(params) for _, one in _sessions(params, "bargaining", policy)]
+        for policy in (None, Path("data/policy"))
+    )
+    assert vanilla == aria
+    assert len(vanilla) == 4  # two roles, two opponents
+    seeds = [one.seed for games in vanilla for one in games]
+    assert len(set(seeds)) == len(seeds) == 128
+
+
 def test_an_evaluation_row_counts_the_policys_own_refused_moves():
     game, said = get_game("bargaining"), iter(["hm", "I keep 60%.", "I accept."])
     players = {"alice": Talker(lambda r: next(said)), "bob": scripted_player("hard")}

@@ -42,7 +42,7 @@ def test_rows_count_what_the_policy_played():
     alice, bob, unnamed = role_rows(games)
     assert alice == {
         "log": "bargaining", "role": "alice", "episodes": 4, "win_rate": 0.25,
-        "mean_reward": 0.75, "refused_rate": 0.25, "tokens": 16,
+        "mean_reward": 0.75, "refused_rate": 0.25, "tokens": 16, "groups": "1/4",
     }  # fmt: skip
     assert (bob["role"], bob["episodes"], bob["win_rate"]) == ("bob", 1, 0.0)  # a tie is no win
     assert (unnamed["log"], unnamed["role"], unnamed["episodes"]) == ("negotiation", "alice", 1)
@@ -133,6 +133,11 @@ def test_curves_pool_the_roles_and_are_drawn_a_panel_a_game():
     assert last[["win_rate", "low", "high"]].tolist() == [
         expected[name] for name in ("rate", "low", "high")
     ]
+    grouped = pooled_curve(rows.assign(groups="2/2 1/2"))
+    wins = np.array([1, 1, 1, 0] * 2, bool)
+    last = grouped[(grouped["variant"] == "discounted") & (grouped["games"] == 16)].iloc[0]
+    expected = rate(wins, np.repeat(np.arange(4), 2))
+    assert last[["low", "high"]].tolist() == [expected["low"], expected["high"]]
     figure = figures.learning_curve(curve)
     titles = [axis.get_title() for axis in figure.axes]
     assert titles == ["bargaining", "negotiation"]

@@ -20,12 +20,15 @@ from aria_dvc.pipeline.worth import with_worth
 from aria_dvc.players.scripted import scripted_player
 from aria_dvc.players.strategies import STRATEGIES
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.report.evaluation import evaluation_metrics, leaderboard, with_holm
+from aria_dvc.report.evaluation import adjust, evaluation_metrics, leaderboard, with_holm
 from aria_dvc.report.intervals import (
     clustered_bootstrap,
     clustered_interval,
+    design_effect,
+    doubt,
     games_needed,
     holm,
+    is_shown,
     mcnemar,
     mean_interval,
     paired_difference,
@@ -55,6 +58,50 @@ def test_rate_has_the_wilson_interval(wins, n):
     result = rate(np.arange(n) < wins)
     assert result["rate"] == wins / n
     assert (result["low"], result["high"]) == pytest.approx(wilson(wins, n))
+
+
+@pytest.mark.parametrize(("wins", "n"), [(0, 5), (3, 10), (10, 10)])
+def test_games_of_their_own_configurations_have_the_plain_wilson_interval(wins, n):
+    assert rate(np.arange(n) < wins, np.arange(n)) == rate(np.arange(n) < wins)
+
+
+def test_games_that_go_together_count_by_their_design_effect():
+    wins, clusters = np.repeat([1, 1, 0, 0], 3).astype(bool), np.repeat(list("dcba"), 3)
+    effect = 4 / 3 * (4 * 1.5**2) / (12 * 0.25)
+    assert design_effect(wins, clusters) == pytest.approx(effect)
+    found = rate(wins, clusters)
+    low, high = wilson(6 / effect, 12 / effect, z=3.182446305284263)
+    assert (found["rate"], found["low"], found["high"]) == pytest.approx((0.5, low, high))
+    assert found["episodes"] == 12
+    mixed = np.tile([True, False, True], 4)
+    assert design_effect(mixed, clusters) == 1.0  # alike in all clusters
+    assert rate(mixed, clusters)["high"] > rate(mixed)["high"]
+
+
+def test_where_nothing_varies_every_cluster_counts_once():
+    clusters = np.repeat(np.arange(6), 4)
+    for value, wins in ((0.0, np.zeros(24, bool)), (1.0, np.ones(24, bool))):
+        found = rate(wins, clusters)
+        low, high = wilson(6 * value, 6, z=2.5705818356363146)
+        assert (found["low"], found["high"]) == pytest.approx((low, high))
+        assert found["low"] <= value <= found["high"]
+    alone = rate(np.arange(24) < 12, np.zeros(24))
+    assert (alone["low"], alone["high"]) == pytest.approx(wilson(0.5, 1))
+
+
+@pytest.mark.parametrize("chance", [0.05, 0.2, 0.5, 0.9])
+@pytest.mark.parametrize("related", [0.0, 0.3, 0.7])
+def test_the_interval_of_a_rate_covers_the_truth_whatever_goes_together(chance, related):
+    rng = np.random.default_rng(0)
+    spread = (1 - related) / related if related else np.inf
+    clusters, covered = np.repeat(np.arange(24), 4), np.zeros(2)
+    for _ in range(600):
+        own = rng.beta(chance * spread, (1 - chance) * spread, 24) if related else chance
+        wins = (rng.random((4, 24)) < own).T.ravel()
+        for place, found in enumerate((rate(wins, clusters), rate(wins))):
+            covered[place] += found["low"] <= chance <= found["high"]
+    assert covered[0] / 600 > 0.92
+    assert related == 0 or covered[1] / 600 < 0.9
 
 
 def test_nothing_played_has_no_rate():
@@ -190,10 +237,36 @@ def test_the_games_needed_give_the_power_that_is_promised():
 
 @pytest.mark.parametrize(("pairs", "undecided"), [(99, True), (100, False)])
 def test_a_hundred_pairs_may_decide(pairs, undecided):
-    after, before = np.arange(pairs) < 30, np.arange(pairs) < 20
+    after, before = np.arange(pairs) < 30, np.arange(pairs) >= pairs - 20
     result = paired_difference(after, before, np.arange(pairs))
     assert result["undecided"] is undecided
     assert (result["games_needed"] is not None) is undecided
+
+
+@pytest.mark.parametrize(
+    ("gained", "configs", "undecided"),
+    [
+        (12, 24, False),  # p = 0.0005, interval +0.28 to +0.72
+        (5, 24, True),  # p = 0.06
+        (12, 2, True),  # all of one configuration: its interval holds 0
+    ],
+)
+def test_a_difference_that_is_shown_is_not_undecided(gained, configs, undecided):
+    after, clusters = np.arange(24) < gained, np.arange(24) * configs // 24
+    result = paired_difference(after, np.zeros(24, bool), clusters)
+    assert is_shown(result) is not undecided
+    assert result["undecided"] is undecided
+    needed = result["games_needed"]
+    assert (needed is not None and needed > 24) is (gained == 5)
+
+
+def test_what_is_shown_alone_is_undecided_as_one_of_many():
+    after, before = np.arange(24) < 6, np.zeros(24, bool)
+    gains = [paired_difference(after, before, np.arange(24)) for _ in range(4)]
+    assert [gain["undecided"] for gain in gains] == [False] * 4
+    adjust(gains)
+    assert {(gain["undecided"], gain["games_needed"]) for gain in gains} == {(True, 29)}
+    assert doubt({**gains[0], "pairs": 100})["undecided"] is False
 
 
 def test_holm_steps_down():

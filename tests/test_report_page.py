@@ -154,7 +154,7 @@ def test_a_text_that_is_said_again_takes_no_more_room():
 
 
 def test_better_needs_the_interval_and_the_corrected_p():
-    row = {"low": 0.1, "high": 0.4, "p_holm": 0.01, "games_needed": None}
+    row = {"low": 0.1, "high": 0.4, "p_holm": 0.01, "undecided": True, "games_needed": None}
     assert verdict(row) == "better"
     assert verdict({**row, "low": -0.4, "high": -0.1}) == "worse"
     assert verdict({**row, "p_holm": 0.2}) == "undecided"
@@ -162,6 +162,7 @@ def test_better_needs_the_interval_and_the_corrected_p():
         "undecided: about 1,200 games would tell"
     )
     assert verdict({**row, "low": None, "high": None, "p_holm": None}) == "undecided"
+    assert verdict({**row, "p_holm": 0.2, "undecided": False}) == "not shown"
 
 
 def test_vanilla_has_a_row_where_it_stands_alone():

@@ -15,6 +15,7 @@ from scripts.study import load_study, results, run
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import load_params
+from aria_dvc.report import intervals
 from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared, learning
 
@@ -129,6 +130,8 @@ def test_variants_are_compared_game_by_game_with_intervals_over_seeds():
     numbers = found["games"]["bargaining"]["alice"]
     assert numbers["win_rate"]["aria"]["rate"] == 0.875
     assert numbers["win_rate"]["aria"]["episodes"] == 8
+    won = np.array([0, 1, 1, 1, 1, 1, 1, 1], bool)
+    assert numbers["win_rate"]["aria"] == intervals.rate(won, np.repeat([0, 1], 4))
     assert numbers["by_seed"]["1"]["aria"] == 1.0
     gain = numbers["aria_minus_discounted"]
     assert gain["mean"] == 0.375

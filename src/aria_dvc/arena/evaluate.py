@@ -2,6 +2,8 @@
 
 Paper sec. 4: a win is an own utility strictly above the opponent's; a single-agent game is won by
 success. All variants meet the same configurations with the same seeds, so they compare in pairs.
+Each role and line-up of opponents has configurations in an order and seeds of its own: had they
+the same, a variant would open alike against all of them, and its pairs would not be independent.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[
                     model=str(policy) if whole else BASE_MODEL,
                     adapter=None if whole else policy,
                     reward=params.reward_rule(name),
-                    purpose="evaluate",
+                    purpose=" ".join(("evaluate", role, *others.values())),
                 ),
             )
 

@@ -19,7 +19,7 @@ from aria_dvc.records.outcomes import won
 
 Rows = list[dict[str, Any]]
 OUTCOMES = ("win_rate", "mean_reward", "refused_rate")
-OF_A_ROLE = ("iteration", "log", "role", "episodes", "tokens", *OUTCOMES)
+OF_A_ROLE = ("iteration", "log", "role", "episodes", "tokens", "groups", *OUTCOMES)
 COLUMNS = ("iteration", "games", "log", "role", "episodes", *OUTCOMES)  # the first of online.csv
 
 
@@ -31,7 +31,8 @@ def role_rows(episodes: Sequence[Episode]) -> Rows:
 
     Returns:
         log, role, episodes, win_rate (see `won`), mean_reward, refused_rate (share of the episodes
-        that ended by the role's own refused move), tokens (generated).
+        that ended by the role's own refused move), tokens (generated), groups (won/played games of
+        each group, which share a configuration and players: `3/4 0/4`).
     """
     played: dict[tuple[str, str], list[Episode]] = defaultdict(list)
     by_itself: dict[tuple[str, str], list[Episode]] = defaultdict(list)
@@ -52,6 +53,9 @@ def _trained(episode: Episode) -> list[str]:
 def _row(log: str, role: str, episodes: Sequence[Episode]) -> dict[str, Any]:
     records, count = [episode.record for episode in episodes], len(episodes)
     refused = sum(bool(r.failure and r.failure.role == role) for r in records)
+    groups: dict[str, list[bool]] = defaultdict(list)
+    for episode in episodes:
+        groups[episode.group_id].append(won(episode, role))
     return {
         "log": log,
         "role": role,
@@ -60,6 +64,7 @@ def _row(log: str, role: str, episodes: Sequence[Episode]) -> dict[str, Any]:
         "mean_reward": sum(episode.rewards[role] for episode in episodes) / count,
         "refused_rate": refused / count,
         "tokens": sum(r.tokens[role].completion for r in records if role in r.tokens),
+        "groups": " ".join(f"{sum(wins)}/{len(wins)}" for wins in groups.values()),
     }
 
 

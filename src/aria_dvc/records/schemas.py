@@ -304,7 +304,7 @@ EVALUATION = Schema(
         Column("game", "text", "the game"),
         Column("variant", "text", "the policy"),
         Column("role", "text", "the role that it plays"),
-        Column("episode", "text", "the game's id; equal for the same configuration and seed"),
+        Column("episode", "text", "the game's id, by role and opponent the same for all variants"),
         Column("config", "text", "JSON of the game's configuration"),
         Column("seed", "int64", "seeds what is random in the game"),
         Column("opponent", "text", "who plays the other side"),

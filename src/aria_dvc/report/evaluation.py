@@ -1,8 +1,8 @@
 """How the policies did: rates, means and paired differences, each with its interval.
 
-Rates have Wilson's interval, means a bootstrap over configurations, differences of won games an
-interval clustered by configuration and McNemar's exact p, adjusted by Holm for all differences
-that are shown together.
+Rates have Wilson's interval with the design effect of configurations, means a bootstrap over
+configurations, differences of won games an interval clustered by configuration and McNemar's exact
+p, adjusted by Holm for all differences that are shown together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aria_dvc.report.intervals import (
     clustered_bootstrap,
+    doubt,
     holm,
     paired_difference,
     rate,
@@ -94,10 +95,11 @@ def with_holm(evaluation: dict[str, Any]) -> dict[str, Any]:
 
 
 def adjust(gains: Sequence[dict[str, Any]]) -> None:
-    """Add `p_holm` and `comparisons`, the number of rows with a p, to every row of one table."""
+    """Add `p_holm` and `comparisons`, the number of rows with a p, to every row of one table, and
+    say by the adjusted p whether it is undecided."""
     for gain, p in zip(gains, holm([gain["p"] for gain in gains]), strict=True):
-        gain["p_holm"] = p
-        gain["comparisons"] = len(gains)
+        gain |= {"p_holm": p, "comparisons": len(gains)}
+        gain |= doubt(gain)
 
 
 def _family(of: dict[str, Any], family: str) -> Iterator[dict[str, Any]]:
@@ -135,7 +137,7 @@ def _by_variant(rows: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
 def _winnable_rates(rows: pd.DataFrame) -> dict[str, Any]:
     """By variant the rate on winnable games; null where there are none."""
     return {
-        str(name): rate(part.loc[part["winnable"], "won"].to_numpy(dtype=bool))
+        str(name): _rate(part[part["winnable"]], "won")
         for name, part in rows.groupby("variant", sort=False)
     }
 
@@ -180,24 +182,31 @@ def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
     labels = (part["failure_role"] + ": " + part["failure_kind"]).where(part["failure_kind"] != "")
     kinds = Counter(labels.dropna().tolist())
     result = {
-        **rate(part["won"].to_numpy(dtype=bool)),
+        **_rate(part, "won"),
         "mean_reward": float(part["reward"].mean()),
         "mean_turns": float(part["turns"].mean()),
         "means": _means(part),
         "refused_per_turn": float(part["refused"].sum() / max(part["turns"].sum(), 1)),
         "failed": len(failed),
         "failures": dict(sorted(kinds.items())),
-        "failure_rates": {kind: rate((labels == kind).to_numpy(bool)) for kind in sorted(kinds)},
+        "failure_rates": {
+            kind: _rate(part.assign(failed=labels == kind), "failed") for kind in sorted(kinds)
+        },
     }
     if adversarial:
         result["no_deal_rate"] = float(part["no_deal"].mean())
-        agreed = ~part["no_deal"].to_numpy(dtype=bool) & (part["failure_kind"] == "").to_numpy(bool)
-        result["agreement"] = rate(agreed)
+        agreed = ~part["no_deal"].astype(bool) & (part["failure_kind"] == "")
+        result["agreement"] = _rate(part.assign(agreed=agreed), "agreed")
     answered = part[part["executed"].notna()]
     if len(answered):
         counts = (answered[name].to_numpy(dtype=int) for name in ("executed", "turns"))
         result["grounding"] = share_of_turns(*counts)
     return result
+
+
+def _rate(part: pd.DataFrame, column: str) -> dict[str, Any]:
+    """Share of the games of which a column is true; those of one configuration are a cluster."""
+    return rate(part[column].to_numpy(dtype=bool), part["config"].to_numpy())
 
 
 def _means(part: pd.DataFrame) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from aria_dvc.report.intervals import SIGNIFICANT
 from aria_dvc.report.metrics import gradient_ratio
 
 IDLE_CELLS = 0.8
 MANY_FAILURES = 0.25
 MANY_ZEROS = 0.9
-SIGNIFICANT = 0.05
 CHECKS = (
     "no_success",
     "equal_outcomes",
@@ -242,9 +242,10 @@ def _difference(about: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
         words = f"its own utility falls by {-utility['mean']:.2f}, which winning more often hides"
         yield Finding(about, "utility_falls", words, "rewards: soft_win or utility")
     if gain.get("undecided"):
-        needed = gain["games_needed"]
-        more = "no number of games would decide" if needed is None else f"{needed} would decide"
-        words = f"undecided after {gain['pairs']} pairs of games; {more} a difference of this size"
+        needed, words = gain["games_needed"], f"undecided after {gain['pairs']} pairs of games"
+        more = "no number of games would decide" if gain["mean"] == 0 else f"{needed} would decide"
+        if needed is not None or gain["mean"] == 0:
+            words += f"; {more} a difference of this size"
         yield Finding(about, "undecided", words, "more evaluate.games.*.episodes", "note")
     p, adjusted = gain["p"], gain.get("p_holm")
     if p is not None and adjusted is not None and p < SIGNIFICANT <= adjusted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,22 +13,59 @@ CONFIDENCE = 0.95
 POWER = 0.8
 RESAMPLES = 2000
 ROUNDING = 1e-12
+BOUNDS = ("low", "high")
+SIGNIFICANT = 0.05
 DECIDING_PAIRS = 100
 """Fewer pairs rarely show a difference of the usual size (0.1)."""
 
 
-def rate(wins: np.ndarray) -> dict[str, Any]:
-    """Share of true values of a (n,) bool array with its Wilson interval."""
+def rate(wins: np.ndarray, clusters: np.ndarray | None = None) -> dict[str, Any]:
+    """Share of true values of a (n,) bool array with its Wilson interval.
+
+    Of games in clusters the interval is that of n divided by the design effect (see
+    `design_effect`) and of t with one degree of freedom less than clusters. It covers the truth
+    where a t interval over few clusters does not, and has a width where all or none are won.
+
+    Args:
+        clusters: (n,) labels; games of one label are not independent. None: all are.
+    """
     if not len(wins):
         return {"rate": None, "low": None, "high": None, "episodes": 0}
-    test = stats.binomtest(int(wins.sum()), len(wins))
-    interval = test.proportion_ci(CONFIDENCE, method="wilson")
-    return {
-        "rate": float(wins.mean()),
-        "low": float(interval.low),
-        "high": float(interval.high),
-        "episodes": len(wins),
-    }
+    count = len(wins) if clusters is None else len(np.unique(clusters))
+    effective, critical = float(len(wins)), float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+    if clusters is not None and count < len(wins):
+        effective /= design_effect(wins, clusters)
+        if count > 1:
+            critical = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))
+    share = float(wins.mean())
+    low, high = _wilson(share, effective, critical)
+    return {"rate": share, "low": low, "high": high, "episodes": len(wins)}
+
+
+def design_effect(wins: np.ndarray, clusters: np.ndarray) -> float:
+    """How many games in clusters tell as much as one game by itself; at least 1.
+
+    The squared standard error of `clustered_interval` over that of independent games, p (1 - p) /
+    n. Where that says nothing (one cluster, all won or none) it is the most there can be, the mean
+    size of the cluster that a game is in.
+    """
+    _, group = np.unique(clusters, return_inverse=True)
+    sizes, sums = np.bincount(group), np.bincount(group, weights=wins)
+    count, n, won = len(sizes), len(wins), int(wins.sum())
+    if count == 1 or won in (0, n):
+        return float(np.square(sizes).sum() / n)
+    spread = float(np.square(sums - sizes * (won / n)).sum())
+    return max(1.0, count / (count - 1) * spread / (won * (n - won) / n))
+
+
+def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
+    """Wilson's interval, which scipy has for whole n only."""
+    scale, centre = 1 + z**2 / n, share + z**2 / (2 * n)
+    half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+    return (
+        min(share, max(0.0, (centre - half) / scale)),
+        max(share, min(1.0, (centre + half) / scale)),
+    )
 
 
 def paired_difference(
@@ -36,8 +73,9 @@ def paired_difference(
 ) -> dict[str, Any]:
     """What `after` wins more than `before`, over pairs of games.
 
-    The interval is for further configurations like these; p asks whether the two win alike in
-    these configurations, where pairs are independent.
+    The interval is for further configurations of the kind that was played: where training plays
+    them too, that is no claim about unseen ones. p asks whether the two win alike in these
+    configurations, where pairs are independent.
 
     Args:
         after, before: (n,) bool, whether the game was won; row i of both is one pair.
@@ -48,21 +86,41 @@ def paired_difference(
         mean, low, high: difference of the rates, and its interval (see `clustered_interval`).
         gained, lost: pairs that only `after`, or only `before`, won.
         p: exact McNemar test; null without pairs.
-        undecided: whether there are fewer than DECIDING_PAIRS pairs; then
-        games_needed: pairs that would show the measured difference (see `games_needed`).
+        undecided, games_needed: see `doubt`.
     """
     difference = after.astype(int) - before.astype(int)
     gained, lost = int((difference > 0).sum()), int((difference < 0).sum())
-    pairs, undecided = len(difference), len(difference) < DECIDING_PAIRS
-    return {
+    pairs = len(difference)
+    found = {
         "pairs": pairs,
         **clustered_interval(difference, clusters),
         "gained": gained,
         "lost": lost,
         "p": mcnemar(gained, lost) if pairs else None,
-        "undecided": undecided,
-        "games_needed": games_needed(gained, lost, pairs) if undecided else None,
     }
+    return {**found, **doubt(found)}
+
+
+def is_shown(difference: Mapping[str, Any]) -> bool:
+    """Whether p, Holm's where it is known, is below SIGNIFICANT and the interval leaves out 0."""
+    p, low, high = (difference.get("p_holm", difference.get("p")), *map(difference.get, BOUNDS))
+    if p is None or low is None or high is None:
+        return False
+    return bool(p < SIGNIFICANT and (low > 0 or high < 0))
+
+
+def doubt(difference: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether more games are wanted to tell.
+
+    Returns:
+        undecided: fewer than DECIDING_PAIRS pairs, and the difference is not shown; then
+        games_needed: pairs that would show it (see `games_needed`), null where there are as many.
+    """
+    pairs, gained, lost = (difference[name] for name in ("pairs", "gained", "lost"))
+    undecided = pairs < DECIDING_PAIRS and not is_shown(difference)
+    needed = games_needed(gained, lost, pairs) if undecided else None
+    enough = needed is not None and needed <= pairs
+    return {"undecided": undecided, "games_needed": None if enough else needed}
 
 
 def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> dict[str, Any]:
@@ -138,8 +196,7 @@ def share_of_turns(counted: np.ndarray, turns: np.ndarray) -> dict[str, Any]:
     values = np.concatenate([np.arange(n) < c for c, n in zip(counted, turns, strict=True)] or [[]])
     found = clustered_interval(values.astype(int), np.repeat(np.arange(len(turns)), turns))
     bounds = {
-        name: None if found[name] is None else min(1.0, max(0.0, found[name]))
-        for name in ("low", "high")
+        name: None if found[name] is None else min(1.0, max(0.0, found[name])) for name in BOUNDS
     }
     return {"rate": found["mean"], **bounds, "turns": len(values), "episodes": found["clusters"]}
 

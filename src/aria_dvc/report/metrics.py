@@ -108,17 +108,25 @@ def pooled_curve(course: pd.DataFrame) -> pd.DataFrame:
     """Learning curves over both roles: log, variant, games, episodes, wins, win_rate, low, high.
 
     Args:
-        course: rows of online.csv (see learning/course.py) with a column `variant`.
+        course: rows of online.csv (see learning/course.py) with a column `variant`. Without its
+            column `groups` the intervals take all games as independent.
     """
     rows = course.assign(wins=course["win_rate"] * course["episodes"])
-    pooled = rows.groupby(["log", "variant", "games"], sort=False)[["episodes", "wins"]].sum()
-    won = [
-        rate(np.arange(round(n)) < round(wins))
-        for n, wins in pooled[["episodes", "wins"]].itertuples(index=False)
-    ]
+    points = rows.groupby(["log", "variant", "games"], sort=False)
+    pooled, won = points[["episodes", "wins"]].sum(), [_pooled_rate(part) for _, part in points]
     columns = {"win_rate": "rate", "low": "low", "high": "high"}
     numbers = {name: [numbers[key] for numbers in won] for name, key in columns.items()}
     return pooled.assign(**numbers).reset_index()
+
+
+def _pooled_rate(rows: pd.DataFrame) -> dict[str, Any]:
+    """The win rate of all games of some rows; groups of games are clusters."""
+    if "groups" not in rows or rows["groups"].isna().any():
+        return rate(np.arange(round(rows["episodes"].sum())) < round(rows["wins"].sum()))
+    texts = " ".join(rows["groups"]).split()
+    groups = [tuple(map(int, text.split("/"))) for text in texts]
+    wins = np.concatenate([np.arange(played) < won for won, played in groups])
+    return rate(wins, np.repeat(np.arange(len(groups)), [played for _, played in groups]))
 
 
 def brief_evaluation(metrics: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Variants compared over several trainings: rates, and differences with the t interval over seeds.
 
-Games of one training are not independent evidence about the training method, so intervals of
-differences are taken over the seeds' means, and p values are adjusted for the comparisons that
-stand in one table.
+Games of one training are not independent evidence about the training method, so a seed's games are
+one cluster of a rate, intervals of differences are taken over the seeds' means, and p values are
+adjusted for the comparisons that stand in one table.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
     variants = [str(name) for name in won.columns]
     by_variant = rows.groupby("variant")
     result: dict[str, Any] = {
-        "win_rate": {name: rate(won[name].dropna().to_numpy(dtype=bool)) for name in variants},
+        "win_rate": {name: _rate(won[name].dropna()) for name in variants},
         "by_seed": won.groupby("seed").mean().rename(index=str).to_dict("index"),
         "by_opponent": won.groupby("opponent").mean().to_dict("index"),
         "no_deal_rate": by_variant["no_deal"].mean().to_dict(),
@@ -98,6 +98,11 @@ def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
             if name not in (VANILLA, other):
                 result[f"{name}_minus_{other}"] = _difference(won[name] - won[other])
     return result
+
+
+def _rate(won: pd.Series) -> dict[str, Any]:
+    """Share of won games with an interval for further seeds (`seed` is in the index)."""
+    return rate(won.to_numpy(dtype=bool), won.index.get_level_values("seed").to_numpy())
 
 
 def _difference(pairs: pd.Series) -> dict[str, Any]:
@@ -118,7 +123,7 @@ def _adjust(table: Sequence[dict[str, Any]]) -> None:
 
 def table(found: dict[str, Any], reference: str) -> str:
     """What `compared` and `learning` found, as a Markdown table: a row a variant, all games first,
-    then each game's winnable ones; intervals of 95 %, those of differences over seeds."""
+    then each game's winnable ones; intervals of 95 %, over seeds."""
     scopes = {"all": found["all"], **found["winnable"]}
     areas = found.get("learning", {})
     lines = [

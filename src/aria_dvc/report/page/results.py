@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.report.evaluation import rate_of
-from aria_dvc.report.health import SIGNIFICANT
+from aria_dvc.report.intervals import is_shown
 from aria_dvc.report.metrics import pooled_curve
 from aria_dvc.settings import VANILLA
 
@@ -49,9 +49,11 @@ def _rows(game: str, metrics: Mapping[str, Any]) -> list[Block]:
 
 def verdict(difference: Mapping[str, Any]) -> str:
     """Better or worse only where the interval leaves out 0 and p holds among all of the table."""
-    low, high, p, needed = (difference[key] for key in ("low", "high", "p_holm", "games_needed"))
-    if low is not None and p is not None and p < SIGNIFICANT and (low > 0 or high < 0):
-        return "better" if low > 0 else "worse"
+    if is_shown(difference):
+        return "better" if difference["low"] > 0 else "worse"
+    if not difference["undecided"]:
+        return "not shown"
+    needed = difference["games_needed"]
     return f"undecided: about {needed:,} games would tell" if needed else "undecided"
 
 
