@@ -133,7 +133,7 @@ def actions(log: LogFrames) -> pd.DataFrame:
     finals = log.turns.loc[log.turns["is_action"], ["episode_id", "position", "reward"]]
     finals = finals.rename(columns={"reward": "final"})
     table = log.rewards.merge(finals, on=["episode_id", "position"], how="left")
-    table["group_id"] = table["episode_id"].map(_groups(log.episodes))
+    table["group_id"] = table["episode_id"].map(groups_of(log.episodes))
     if table["final"].isna().any():
         raise AriaError(
             f"rewards of {log.name} name actions that its turns do not have: "
@@ -142,8 +142,8 @@ def actions(log: LogFrames) -> pd.DataFrame:
     return table
 
 
-def _groups(episodes: pd.DataFrame) -> dict[str, str]:
-    """episode_id -> its group: the episodes that share one configuration."""
+def groups_of(episodes: pd.DataFrame) -> dict[str, str]:
+    """episode_id -> its group: the episodes that share one configuration, else itself."""
     column = "group_id" if "group_id" in episodes else "episode_id"
     named = episodes[["episode_id", column]].set_axis(["episode", "group"], axis=1)
     named["group"] = named["group"].where(named["group"].fillna("") != "", named["episode"])

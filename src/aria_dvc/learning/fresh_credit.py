@@ -133,7 +133,7 @@ def refusal(metrics: dict[str, Any]) -> str | None:
         return f"there is none ({metrics['not_trained']})"
     r2, low, high = (metrics.get(name) for name in ("r2", "r2_low", "r2_high"))
     if r2 is None:
-        return "its held-out credits are all equal, so nothing shows that it predicts any"
+        return "its held-out returns are all equal, so nothing shows that it predicts any"
     if low is None or high is None:
         return f"its R2 of {r2:.3f} is of too few held-out episodes to have an interval"
     if low <= 0:
