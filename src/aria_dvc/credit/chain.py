@@ -184,7 +184,7 @@ def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]
 def credit_table(log: Log, params: AnySettings) -> pd.DataFrame:
     """One row an action of a labelled log, with its credit (see records/schemas.py)."""
     cells = aggregate(log, log.labels)
-    method = make_method(params.aggregate.method, params.aggregate)
+    method = make_method(params.aggregate.method, params.aggregate, params.seed)
     own = fit_values(method, log, params.aggregate.folds, params.seed)
     return log.action_frame().assign(
         label=log.labels[log.actions],
@@ -221,14 +221,14 @@ def action_values(log: Log, params: AnySettings) -> Values:
 
 
 def _values_of(method: str, log: Log, params: AnySettings) -> Values:
-    fresh = make_method(method, params.aggregate)
+    fresh = make_method(method, params.aggregate, params.seed)
     return fit_values(fresh, log, params.aggregate.folds, params.seed)
 
 
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:
     """See credit/quality.py; of a single episode only that it is one."""
     method, folds = params.aggregate.method, params.aggregate.folds
-    make = method_class(method, params.aggregate)
+    make = method_class(method, params.aggregate, params.seed)
     if log.acting_episodes < 2:
         return {"method": method, "episodes": log.acting_episodes}
     return {"method": method, **credit_quality(make, log, folds, params.seed)}

@@ -40,11 +40,11 @@ class GaeCredit:
 
     def fit(self, data: Log) -> Self:
         self._data = data
-        self._unseen = RegressionCredit().fit(data)
+        self._unseen = RegressionCredit(seed=self.seed).fit(data)
         return self
 
     def fitted(self) -> Values:
-        history = RegressionCredit().of_history()
+        history = RegressionCredit(seed=self.seed).of_history()
         value = fit_values(history, self._data, self.folds, self.seed).q
         return Values(value + self._advantages(value), value)
 
