@@ -12,7 +12,7 @@ def main(params: Params, variant: str, category: str) -> None:
     if policy.method == "none":
         nothing_to_train(out)
         return
-    frames = category_frames(params, category, policy.max_episodes, policy.credit)
+    frames = category_frames(params, category, policy.max_episodes, policy.credit, policy.method)
     from aria_dvc.learning.policy import train_policy
     from aria_dvc.learning.trackers import Tracking
 

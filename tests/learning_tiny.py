@@ -100,6 +100,7 @@ def made_up_game(
     rewards["label"] = 0
     rewards["cell"] = [f"{r.role}{r.turn}" for r in rewards.itertuples()]
     rewards["cell_size"] = rewards.groupby("cell")["cell"].transform("count")
+    rewards["pool"] = rewards["cell"].factorize()[0]
     rewards["reward"] = rewards.groupby("cell")["return"].transform("mean")
     rewards["value"] = rewards.groupby(["role", "turn"])["return"].transform("mean")
     prompts = table[["game", "episode_id", "role"]].drop_duplicates()

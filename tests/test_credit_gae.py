@@ -9,6 +9,7 @@ import pytest
 from tests.credit_dialogues import dialogues
 
 from aria_dvc.credit.methods.base import fit_values
+from aria_dvc.credit.methods.critic import CriticCredit
 from aria_dvc.credit.methods.gae import GaeCredit
 from aria_dvc.credit.methods.units import units_of
 from aria_dvc.intentions.log import Log
@@ -59,6 +60,34 @@ def test_at_lam_1_the_return_less_the_value():
     data = answered(30)
     found = GaeCredit(1.0).fit(data).fitted()
     np.testing.assert_allclose(found.q, data.targets, atol=1e-12)
+
+
+def pressed(data: Log) -> Log:
+    """The same games whose second own turns are a button without credit."""
+    button = data.is_action & (data.turn == 2)
+    returns = np.where(button, np.nan, data.returns)
+    final = np.where(button, np.nan, data.final)
+    return replace(data, is_action=data.is_action & ~button, returns=returns, final=final)
+
+
+def test_turns_without_credit_are_discounted_too():
+    """A sure success in four own turns, of which one or two are no actions: V is perfect."""
+    data = answered(30)
+    sure = replace(
+        data,
+        final=np.where(data.is_action, 1.0, np.nan),
+        returns=np.where(data.is_action, GAMMA ** (4.0 - data.turn), np.nan),
+    )
+    last = replace(sure, is_action=sure.is_action & (sure.turn < 4))
+    for log in (sure, pressed(sure), last, pressed(last)):
+        method = GaeCredit(0.5).fit(log)
+        np.testing.assert_allclose(method._advantages(log.targets), 0.0, atol=1e-12)
+        following = units_of(log).following()
+        known = CriticCredit(epochs=1)
+        known.fit(log)
+        found = known._transitions(log)
+        later = found.discount.numpy() * log.targets[following]
+        np.testing.assert_allclose(found.reward.numpy() + later, log.targets, rtol=1e-6)
 
 
 def test_the_value_does_not_see_the_own_outcome():

@@ -12,7 +12,7 @@ from tests.leakage import LeakageError, assert_no_leakage
 from aria_dvc.credit.cells import cell_codes
 from aria_dvc.credit.methods.aria import AriaCredit, AriaRecentCredit
 from aria_dvc.credit.methods.base import episode_folds, fit_values, out_of_fold
-from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
 from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
@@ -319,3 +319,13 @@ def test_means_of_cells_do_not_depend_on_the_order_of_the_episodes():
     )
     np.testing.assert_array_equal(one.q, again.q[place])
     np.testing.assert_array_equal(one.v, again.v[place])
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_seed_and_folds_reach_the_methods_that_have_them(name):
+    """Seed 0 and the packaged folds are what a method has of its own."""
+    plain, told = make_method(name), make_method(name, Aggregate(folds=3), seed=7)
+    assert getattr(plain, "seed", 0) == 0
+    assert getattr(told, "seed", 7) == 7
+    own = getattr(plain, "folds", None)
+    assert getattr(told, "folds", None) == (3 if own == Aggregate.folds else own)

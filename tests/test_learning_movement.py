@@ -96,6 +96,27 @@ def test_more_sequences_than_wanted_are_drawn_by_seed(data):
     assert first == again != other
 
 
+@pytest.mark.parametrize("trained", [1, 2, 8])
+def test_the_entropy_of_a_step_is_of_the_actions_that_have_tokens(tmp_path, trained):
+    base, game = save_tiny_base(tmp_path / "base"), made_up_game(episodes=8)
+    some = game.rewards.assign(reward=(np.arange(len(game.rewards)) < trained) * 1.0)
+    params = policy_params(batch_size=16, epochs=1)
+    frames = [replace(game, rewards=some)]
+    train_policy(params, PACE, frames, base, tmp_path / "p", seed=0, cache=tmp_path / "cache")
+    entropy = pd.read_csv(tmp_path / "p" / "history.csv")["entropy_per_action"]
+    known = {("bargaining", r.episode_id, r.position): 1.0 for r in some[:trained].itertuples()}
+    pairs = with_values(frames_examples(frames, Renderer(TOKENIZER), 512).items, known)
+    own = [(only_known(example, values), values) for example, values in pairs]
+    expected = by_hand(tiny_model(), tiny_model(), own)[1] * sum(len(e.keys) for e, _ in own)
+    assert entropy[0] == pytest.approx(expected / trained, rel=0.1)
+
+
+def only_known(example, values):
+    """The example without the action tokens of actions that have no value."""
+    known = (example.action >= 0) & np.isfinite(values[example.action])
+    return replace(example, action=np.where(known, example.action, -1))
+
+
 @pytest.mark.parametrize("lora", [LORA, None])
 def test_every_training_tells_how_far_it_went(tmp_path, lora):
     base, game = save_tiny_base(tmp_path / "base"), made_up_game(episodes=8)

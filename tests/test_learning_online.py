@@ -105,7 +105,7 @@ def aggregate(turns, credit):
     for game, rows in turns.items():
         actions = rows[rows["is_action"]]
         table = actions[["episode_id", "position", "role", "turn", "reward"]].copy()
-        tables[game] = table.assign(cell_size=1, **{"return": table["reward"]})
+        tables[game] = table.assign(cell_size=1, pool=-1, **{"return": table["reward"]})
     return tables
 
 
@@ -383,7 +383,7 @@ GOOD = {"r2": 0.3, "r2_low": 0.1, "r2_high": 0.5}
         (GOOD, None),
         ({**GOOD, "r2_low": 0.0}, r"its R2 on held-out episodes, 0.300 \(0.000 to 0.500\), is not"),
         ({"r2": 0.3, "r2_low": None, "r2_high": None}, "too few held-out episodes"),
-        ({"r2": None, "r2_low": None, "r2_high": None}, "credits are all equal"),
+        ({"r2": None, "r2_low": None, "r2_high": None}, "returns are all equal"),
         ({"not_trained": "nothing uses it"}, r"there is none \(nothing uses it\)"),
         ({"r2": 0.9}, "to have an interval"),
     ],

@@ -1,9 +1,10 @@
-"""The reward model: one pass per dialogue, split by episode, learns what is there."""
+"""The reward model: one pass per dialogue, split by group, learns what is there."""
 
 import argparse
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from learning_tiny import (
@@ -18,10 +19,17 @@ from learning_tiny import (
 
 from aria_dvc.chat import Renderer, view
 from aria_dvc.errors import AriaError
+from aria_dvc.learning.advantages import groups_of
 from aria_dvc.learning.calibration import fit_metrics
-from aria_dvc.learning.examples import dialogues, frames_examples
+from aria_dvc.learning.examples import LogFrames, dialogues, frames_examples
+from aria_dvc.learning.fresh_credit import refusal
 from aria_dvc.learning.reward_head import action_scores, regression_collate
-from aria_dvc.learning.reward_model import split_episodes, train_reward_model
+from aria_dvc.learning.reward_model import (
+    dealt_as,
+    held_out_episodes,
+    train_reward_model,
+    training_credit,
+)
 from aria_dvc.models.loading import load_model
 from aria_dvc.models.source import ModelSource
 from aria_dvc.serving.scorer_server import add_scorer_parser
@@ -41,7 +49,8 @@ def planted_game(episodes=40, seed=0):
     rng = np.random.default_rng(seed)
     good = rng.random(len(game.turns)) < 0.5
     turns = game.turns.assign(text=np.where(good, "deal", "no"))
-    return replace(game, turns=turns, rewards=game.rewards.assign(reward=good.astype(float)))
+    known = {"reward": good.astype(float), "return": good.astype(float), "pool": -1}
+    return replace(game, turns=turns, rewards=game.rewards.assign(**known))
 
 
 @pytest.fixture(scope="module")
@@ -141,16 +150,95 @@ def test_how_long_it_was_trained_is_noted_and_the_server_keeps_to_it(trained, ba
     assert made == [(*sources, as_trained), 8111, (*sources, asked), 8111]
 
 
-def test_split_keeps_an_episode_whole_and_is_seeded():
-    examples = frames_examples([made_up_game(episodes=10)], RENDERER, 2048).items
-    train, held = split_episodes(examples, 0.3, seed=1)
-    sides = [{e.episode_id for e in side} for side in (train, held)]
-    assert sides[0].isdisjoint(sides[1])
-    assert len(sides[1]) == 3
-    assert len(train) + len(held) == len(examples)
-    assert {e.episode_id for e in split_episodes(examples, 0.3, seed=1)[1]} == sides[1]
+def test_the_split_keeps_groups_whole_and_is_seeded():
+    game = made_up_game(episodes=12)
+    fours = game.episodes["episode_id"].str.rpartition("-")[2].astype(int) // 4
+    grouped = replace(game, episodes=game.episodes.assign(group_id=fours.astype(str)))
+    alike = replace(game, episodes=game.episodes.assign(group_id="all"))
+    held = held_out_episodes([grouped], 0.3, seed=1)
+    assert len(held) == 4
+    assert len({dealt_as([grouped])[episode] for episode in held}) == 1
+    assert held_out_episodes([grouped], 0.3, seed=1) == held
+    for own in (game, alike):
+        assert len(held_out_episodes([own], 0.3, seed=1)) == 4
     with pytest.raises(AriaError, match="at least 2 episodes"):
-        split_episodes(examples[:1], 0.3, seed=1)
+        held_out_episodes([made_up_game(episodes=1)], 0.3, seed=1)
+
+
+def test_the_training_side_knows_no_outcome_of_the_held_out_one():
+    game = coin_flips(seed=3)
+    held = held_out_episodes([game], 0.2, 0)
+    mine = np.array([("game", one) in held for one in game.rewards["episode_id"]])
+    other = game.rewards.assign(**{"return": game.rewards["return"].where(~mine, 7.0)})
+    before, after = (training_credit(replace(game, rewards=r), held) for r in (game.rewards, other))
+    assert (before[~mine] == after[~mine]).all()
+    own = training_credit(game, set())
+    np.testing.assert_allclose(own, game.rewards["reward"])
+    assert not np.allclose(own[~mine], before[~mine])
+    other = replace(game, rewards=game.rewards.assign(pool=-1))
+    assert training_credit(other, held).tolist() == game.rewards["reward"].tolist()
+
+
+def coin_flips(seed, episodes=100, group=1, of_group=False, first=0.0):
+    """Six actions of random intentions an episode, and coins for outcomes, of episodes or groups;
+    the credit is that of `aria`. first: what the first intention moves the outcome by."""
+    rng = np.random.default_rng(seed)
+    said = rng.integers(4, size=(episodes, 6))
+    coins = rng.integers(2, size=episodes).astype(float)
+    coins = coins[np.arange(episodes) // group] if of_group else coins
+    names = np.array([f"e{number:03}" for number in range(episodes)])
+    table = pd.DataFrame({"episode_id": np.repeat(names, 6), "role": "alice"})
+    table["position"], table["turn"] = np.tile(np.arange(6), episodes), 1
+    table["return"] = np.repeat(coins + first * (said[:, 0] > 1), 6)
+    table["cell"] = [str(row[: place + 1]) for row in said for place in range(6)]
+    table["pool"] = table["cell"].factorize()[0]
+    table["cell_size"] = table.groupby("cell")["cell"].transform("count")
+    table["reward"] = table.groupby("cell")["return"].transform("mean")
+    groups = [f"g{number // group}" for number in range(episodes)]
+    prompts = pd.DataFrame({"episode_id": names, "group_id": groups})
+    return LogFrames("game", pd.DataFrame(), prompts, table)
+
+
+def believed(game, remembered, seed):
+    """Whether a memory is believed that knows the mean training credit by some key."""
+    held = held_out_episodes([game], 0.2, seed)
+    rows, dealt = game.rewards, dealt_as([game])
+    mine = np.array([("game", one) in held for one in rows["episode_id"]])
+    known, key = training_credit(game, held)[~mine], remembered(game)
+    asked = key[mine].map(known.groupby(key[~mine]).mean()).fillna(known.mean())
+    groups = np.array([dealt["game", one] for one in rows["episode_id"][mine]])
+    mean = rows["return"][~mine].mean()
+    metrics = fit_metrics(rows["return"][mine].to_numpy(), asked.to_numpy(), mean, groups)
+    return refusal(metrics) is None
+
+
+def by_cell(game):
+    return game.rewards["cell"]
+
+
+def by_configuration(game):
+    return game.rewards["episode_id"].map(groups_of(game.episodes))
+
+
+@pytest.mark.parametrize(
+    ("remembered", "coins"),
+    [
+        (by_cell, {}),
+        (by_cell, {"group": 4}),
+        (by_configuration, {"group": 4}),
+        (by_configuration, {"group": 4, "of_group": True}),
+    ],
+)
+def test_what_knows_nothing_but_the_training_side_is_not_believed(remembered, coins):
+    trials = [believed(coin_flips(seed, **coins), remembered, seed) for seed in range(100)]
+    assert np.mean(trials) <= 0.05
+
+
+@pytest.mark.parametrize("group", [1, 4])
+def test_what_an_intention_moves_is_still_believed(group):
+    game = [coin_flips(seed, 200, group, first=2.0) for seed in range(20)]
+    first = [believed(one, lambda g: g.rewards["cell"].str[1], 0) for one in game]
+    assert np.mean(first) >= 0.9
 
 
 def test_cell_size_weighting_changes_the_fit(base, tmp_path):

@@ -180,7 +180,7 @@ def aggregate(turns, credit):
     tables = {}
     for game, rows in turns.items():
         table = rows[["episode_id", "position", "role", "turn", "reward"]]
-        tables[game] = table.assign(cell_size=1, **{"return": table["reward"]})
+        tables[game] = table.assign(cell_size=1, pool=-1, **{"return": table["reward"]})
     return tables
 
 

@@ -1,5 +1,6 @@
 """Every objective against a loss and gradient by hand, and what it must leave alone."""
 
+import json
 import logging
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ from aria_dvc.learning.objectives.registry import METHODS, objective_of
 from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.objectives.spag import decayed, role_weights
 from aria_dvc.learning.objectives.value_head import Steps, fitted_values
+from aria_dvc.learning.own_actions import learned_by
 from aria_dvc.models.lora import add_lora
 from aria_dvc.settings import CREDITED, PolicyMethod
 
@@ -204,6 +206,19 @@ def test_ppo_pays_the_outcome_to_the_last_turn_that_is_trained():
     alice, bob = examples_of([log])
     material = objective_of(settings("ppo")).material([log], [only(alice, [0]), bob], 0)
     assert material.data[0][1].tolist() == [1.0]
+
+
+def test_ppo_pays_what_a_reasked_turn_brought_to_the_next_one():
+    log = played(("g", ["a", "b", "c", "d", "e", "f"], 1.0))
+    rewards = log.rewards.assign(reward=[0.1, 0.0, 0.4, 0.0, 0.9, 0.0], value=0.0)
+    rewards["value"] = [0.0, 0.0, 0.1, 0.0, 0.4, 0.0]
+    asked = log.episodes.assign(info=json.dumps({"players": {}, "reasked": [2]}))
+    log = learned_by("ppo", replace(log, rewards=rewards, episodes=asked))
+    params = settings("ppo", credit="progress")
+    (example, values), _ = objective_of(params).material([log], examples_of([log]), 0).data
+    assert example.role == "alice"
+    np.testing.assert_allclose(values, [0.1, np.nan, 0.8])
+    assert len(learned_by("reinforce", log).rewards) == 5
 
 
 def test_a_difference_that_is_rounding_is_no_advantage():

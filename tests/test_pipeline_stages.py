@@ -38,8 +38,9 @@ def write_tables(info: dict, players: list[str] | None = None) -> None:
     write_parquet(FILES.episodes, episodes_table([episode]))
     actions = turns[turns["is_action"]]
     rewards = actions[["episode_id", "position", "role", "turn"]].assign(
-        label=0, cell=0, cell_size=len(actions), live=False, **{"return": actions["reward"]}
+        label=0, cell=0, cell_size=len(actions), live=False, pool=-1
     )
+    rewards["return"] = actions["reward"]
     rewards = rewards.assign(reward=actions["reward"], value=0.5)
     write_parquet(FILES.rewards, rewards)
 

@@ -21,7 +21,7 @@ def held_out(
     valued: the method of which v is wanted too; that of the others is NaN.
     """
     folds, seed = settings.aggregate.folds, settings.seed
-    made = {name: make_method(name) for name in (*BASELINES, *methods)}
+    made = {name: make_method(name, settings.aggregate, seed) for name in (*BASELINES, *methods)}
     return all_out_of_fold(made, log, folds, seed, valued=[valued])
 
 

@@ -19,7 +19,8 @@ import numpy as np
 from aria_dvc.credit.cells import Cells, aggregate
 from aria_dvc.credit.curves import cell_curves, kinds
 from aria_dvc.credit.k_quality import nested_r2, r2_by_k
-from aria_dvc.credit.methods.base import Values, fit_values
+from aria_dvc.credit.methods.base import CreditMethod, Values, fit_values
+from aria_dvc.credit.methods.histories import HistoryMeans
 from aria_dvc.credit.methods.registry import make_method, method_class
 from aria_dvc.credit.quality import credit_quality
 from aria_dvc.credit.selection import curve_frame, labels_by_role, select_k
@@ -183,15 +184,22 @@ def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]
 def credit_table(log: Log, params: AnySettings) -> pd.DataFrame:
     """One row an action of a labelled log, with its credit (see records/schemas.py)."""
     cells = aggregate(log, log.labels)
-    own = action_values(log, params)
+    method = make_method(params.aggregate.method, params.aggregate, params.seed)
+    own = fit_values(method, log, params.aggregate.folds, params.seed)
     return log.action_frame().assign(
         label=log.labels[log.actions],
         cell=cells.cell,
         cell_size=cells.size,
         live=_live(log, cells),
+        pool=_pools(log, method),
         **{"return": log.targets, "reward": own.q, "value": own.v},
         **_further(log, params),
     )
+
+
+def _pools(log: Log, fitted: CreditMethod) -> np.ndarray:
+    """(A,) int64: see the column `pool` of records/schemas.py."""
+    return fitted.pools() if isinstance(fitted, HistoryMeans) else np.full(len(log.actions), -1)
 
 
 def _further(log: Log, params: AnySettings) -> dict[str, np.ndarray]:
@@ -213,14 +221,14 @@ def action_values(log: Log, params: AnySettings) -> Values:
 
 
 def _values_of(method: str, log: Log, params: AnySettings) -> Values:
-    fresh = make_method(method, params.aggregate)
+    fresh = make_method(method, params.aggregate, params.seed)
     return fit_values(fresh, log, params.aggregate.folds, params.seed)
 
 
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:
     """See credit/quality.py; of a single episode only that it is one."""
     method, folds = params.aggregate.method, params.aggregate.folds
-    make = method_class(method, params.aggregate)
+    make = method_class(method, params.aggregate, params.seed)
     if log.acting_episodes < 2:
         return {"method": method, "episodes": log.acting_episodes}
     return {"method": method, **credit_quality(make, log, folds, params.seed)}

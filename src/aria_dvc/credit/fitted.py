@@ -67,6 +67,7 @@ def save_fit(folder: Path, log: Log, settings: CreditSettings, embed: str | None
     about = {
         "version": VERSION,
         "aggregate": asdict(settings.aggregate),
+        "seed": settings.seed,
         "embed": (embed or EMBEDDER) if log.vectors.shape[1] else None,
         "game": log.game,
         "roles": log.role_names,
@@ -214,7 +215,8 @@ def load_fit(folder: str | Path) -> FittedCredit:
     if about["embed"]:
         _check_encoder(folder, known, about["embed"])
     aggregate = Aggregate(**about["aggregate"])
-    return FittedCredit(about, known, make_method(aggregate.method, aggregate).fit(known))
+    method = make_method(aggregate.method, aggregate, about.get("seed", 0))
+    return FittedCredit(about, known, method.fit(known))
 
 
 def _check_encoder(folder: Path, known: Log, source: str) -> None:

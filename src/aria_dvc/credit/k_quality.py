@@ -91,8 +91,8 @@ def nested_r2(
         r2 = r2_by_k(rest, labels[~test], judged, folds, seed, history=history)[0]
         chosen.append(int(np.argmax(r2)))
         at = data.without_vectors().with_labels(labels[:, chosen[-1]])
-        settings = Aggregate(history=history)
-        scored = make_method(judged, settings).fit(at.where(~test)).q(at.where(test))
+        settings = Aggregate(history=history, folds=folds)
+        scored = make_method(judged, settings, seed).fit(at.where(~test)).q(at.where(test))
         credit[np.flatnonzero(test & data.is_action)] = scored
     return r_squared(credit[data.is_action], data.targets), chosen
 

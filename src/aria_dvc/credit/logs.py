@@ -48,7 +48,7 @@ def credit_of(
     from aria_dvc.credit.labelling import unseen_labels
     from aria_dvc.credit.table import credit_rows
 
-    method = make_method(settings.aggregate.method, settings.aggregate)
+    method = make_method(settings.aggregate.method, settings.aggregate, settings.seed)
     logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
     if method.uses_vectors or method.uses_labels:
         logs = embedded(logs, embed or EMBEDDER)

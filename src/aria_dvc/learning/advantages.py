@@ -94,10 +94,10 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
         credit: "discounted" (gamma^(T-t) R), "terminal" (R), or anything else for the column
             `reward` of the rewards table.
         advantage: "return" takes the credit itself; "centred" subtracts the value of the state
-            (see `state_values`); "group" subtracts besides what the episode's configuration is
-            worth (see `group_effects`); "normalised" subtracts the mean and divides by the
-            standard deviation over all actions of the same role; "value" subtracts the method's
-            own v(h_t), the column `value`.
+            (see `state_values`), by the other episodes; "group" that by other groups' episodes,
+            and what the episode's configuration is worth (see `group_effects`); "normalised"
+            subtracts the mean and divides by the standard deviation over all actions of the same
+            role; "value" subtracts the method's own v(h_t), the column `value`.
 
     Raises:
         AriaError: "value" where the credit has none.
@@ -108,7 +108,8 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
     if advantage == "centred":
         values = values - state_values(table, values)
     elif advantage == "group":
-        values = values - state_values(table, values)
+        unit = "group_id" if table["group_id"].nunique() > 1 else "episode_id"
+        values = values - state_values(table, values, unit)
         values = values - group_effects(table, values)
     elif advantage == "normalised":
         values = _normalised(table, values)
@@ -128,7 +129,7 @@ def actions(log: LogFrames) -> pd.DataFrame:
     finals = log.turns.loc[log.turns["is_action"], ["episode_id", "position", "reward"]]
     finals = finals.rename(columns={"reward": "final"})
     table = log.rewards.merge(finals, on=["episode_id", "position"], how="left")
-    table["group_id"] = table["episode_id"].map(_groups(log.episodes))
+    table["group_id"] = table["episode_id"].map(groups_of(log.episodes))
     if table["final"].isna().any():
         raise AriaError(
             f"rewards of {log.name} name actions that its turns do not have: "
@@ -137,8 +138,8 @@ def actions(log: LogFrames) -> pd.DataFrame:
     return table
 
 
-def _groups(episodes: pd.DataFrame) -> dict[str, str]:
-    """episode_id -> its group: the episodes that share one configuration."""
+def groups_of(episodes: pd.DataFrame) -> dict[str, str]:
+    """episode_id -> its group: the episodes that share one configuration, else itself."""
     column = "group_id" if "group_id" in episodes else "episode_id"
     named = episodes[["episode_id", column]].set_axis(["episode", "group"], axis=1)
     named["group"] = named["group"].where(named["group"].fillna("") != "", named["episode"])
@@ -149,7 +150,8 @@ def group_effects(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:
     """What a configuration is worth to a role beyond the value of the turn.
 
     The mean over the *other* episodes of the same group of their mean value per action of the
-    same role. It does not depend on the action. A group of one has none: 0.
+    same role. It does not depend on the action where `values` are centred by other groups alone:
+    by other episodes of the group they would hold its return. A group of one has none: 0.
 
     Args:
         table: with `group_id`.
@@ -169,25 +171,33 @@ def group_effects(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:
     return merged["effect"].to_numpy(dtype=np.float64)
 
 
-def state_values(table: pd.DataFrame, values: np.ndarray) -> np.ndarray:
+def state_values(table: pd.DataFrame, values: np.ndarray, unit: str = "episode_id") -> np.ndarray:
     """V(h_t): mean value of the *other* episodes' actions by the same role at the same own turn.
 
     The cell of a full history is nearly always a singleton, in which V would equal the credit
     itself and every advantage be 0; the turn is the coarsest history that still carries value.
     It does not depend on the action, so subtracting it leaves the expected gradient unchanged.
-    A turn that only one episode reached takes the mean of its role.
+    A turn that nobody else reached takes the others' mean of its role; a role that nobody else has,
+    its own mean.
+
+    Args:
+        unit: column of what is left out as one: the episode, or its whole `group_id`.
 
     Returns:
         (n,) float64, rows in the order of `table`.
     """
-    import pandas as pd
+    rows = table[["role", "turn", unit]].assign(value=values)
+    found = _others_mean(rows, ["role", "turn"], unit)
+    found = found.fillna(_others_mean(rows, ["role"], unit))
+    found = found.fillna(rows.groupby("role")["value"].transform("mean"))
+    return found.to_numpy(dtype=np.float64)
 
-    rows = pd.DataFrame({"role": table["role"], "turn": table["turn"], "value": values})
-    at_turn = rows.groupby(["role", "turn"])["value"]
-    count, total = at_turn.transform("count"), at_turn.transform("sum")
-    of_role = rows.groupby("role")["value"].transform("mean")
-    others = (total - rows["value"]) / (count - 1).clip(lower=1)
-    return np.where(count > 1, others, of_role)
+
+def _others_mean(rows: pd.DataFrame, keys: list[str], unit: str) -> pd.Series:
+    """(n,) mean `value` of the rows of equal `keys` in other units; NaN where there is none."""
+    equal, own = rows.groupby(keys)["value"], rows.groupby([*keys, unit])["value"]
+    count = equal.transform("count") - own.transform("count")
+    return (equal.transform("sum") - own.transform("sum")) / count.where(count > 0)
 
 
 def _own_values(table: pd.DataFrame, column: str, log: str) -> np.ndarray:

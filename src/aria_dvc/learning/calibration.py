@@ -1,4 +1,4 @@
-"""How good a regression of the credit is on episodes that it has not seen."""
+"""How good a regression of the credit is at returns of games that it has not seen."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ def fit_metrics(
     actual: np.ndarray,
     predicted: np.ndarray,
     training_mean: float,
-    episodes: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Held-out quality of predicted credits.
 
     Args:
-        actual, predicted: (N,) credits.
+        actual: (N,) realised returns. A credit holds those of other actions as well, of the
+            training side too, so that to predict it proves nothing.
+        predicted: (N,) credits.
         training_mean: what a model that knows nothing predicts.
-        episodes: (N,) labels, whose episode each action is of; None: each is its own.
+        groups: (N,) labels, of whose group of episodes each action is; None: each is its own.
 
     Returns:
-        mse, mse_of_mean, r2 = 1 - mse / mse_of_mean (null where the actual credits are equal:
-        there is nothing to explain), r2_low and r2_high (see `r2_interval`), spearman (null where
-        either side is constant), and calibration: per fifth of the predictions its mean, the mean
-        credit and the number of actions.
+        mse, mse_of_mean, r2 = 1 - mse / mse_of_mean (null where the returns are equal: there is
+        nothing to explain), r2_low and r2_high (see `r2_interval`), spearman (null where either
+        side is constant), and calibration: per fifth of the predictions its mean, the mean return
+        and the number of actions.
     """
     errors, spread = (actual - predicted) ** 2, (actual - training_mean) ** 2
     mse, baseline = float(np.mean(errors)), float(np.mean(spread))
     explained = variance(actual) > 0
-    groups = np.arange(len(actual)) if episodes is None else episodes
-    low, high = r2_interval(errors, spread, groups) if explained else (None, None)
+    drawn = np.arange(len(actual)) if groups is None else groups
+    low, high = r2_interval(errors, spread, drawn) if explained else (None, None)
     return {
         "mse": mse,
         "mse_of_mean": baseline,
@@ -49,20 +51,21 @@ def fit_metrics(
 
 
 def r2_interval(
-    errors: np.ndarray, spread: np.ndarray, episodes: np.ndarray
+    errors: np.ndarray, spread: np.ndarray, groups: np.ndarray
 ) -> tuple[float | None, float | None]:
-    """95 % bootstrap interval of 1 - mean(errors) / mean(spread), drawing whole episodes.
+    """95 % bootstrap interval of 1 - mean(errors) / mean(spread), drawing whole groups.
 
-    Actions of one episode share its outcome, so episodes are what is independent.
+    Actions of one episode share its outcome and those of one group their configuration, so groups
+    are what is independent.
 
     Args:
-        errors, spread: (N,) squared distances of the credits to the predictions, and to the mean.
-        episodes: (N,) labels.
+        errors, spread: (N,) squared distances of the returns to the predictions, and to the mean.
+        groups: (N,) labels.
 
     Returns:
-        low, high; both None for a single episode.
+        low, high; both None for a single group.
     """
-    _, group = np.unique(episodes, return_inverse=True)
+    _, group = np.unique(groups, return_inverse=True)
     count = int(group.max(initial=-1)) + 1
     if count < 2:
         return None, None

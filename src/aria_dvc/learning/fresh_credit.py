@@ -18,7 +18,7 @@ import pandas as pd
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.learning.examples import Key, LogFrames, frames_dialogues, keys_of
-from aria_dvc.learning.own_actions import without_reasked
+from aria_dvc.learning.own_actions import learned_by
 from aria_dvc.learning.reward_model import backbone_of
 from aria_dvc.learning.scorer import RewardScorer
 from aria_dvc.learning.scorer_client import RemoteScorer
@@ -60,14 +60,15 @@ class FreshCredit:
     ) -> tuple[list[LogFrames], Verdict]:
         """The same games with a credit for every action that the policy sampled itself.
 
-        An action that came after a re-ask, or that is too long to be scored, has none.
+        An action that came after a re-ask (unless by `ppo`, see `learned_by`), or that is too long
+        to be scored, has none.
         """
         live = [log for log in frames if log.turns["is_action"].any()]
         verdict = self.judged(reward_model)
         scored = verdict.credit == REWARD_MODEL
         found = self._scored(live, reward_model) if scored else self._own(live)
-        kept = [replace(g, rewards=without_reasked(g.rewards, g.episodes)) for g in found]
-        return kept, verdict
+        method = self.trained_on(verdict).method
+        return [learned_by(method, log) for log in found], verdict
 
     def judged(self, reward_model: Path) -> Verdict:
         """Whether the reward model's scores are used.
@@ -133,7 +134,7 @@ def refusal(metrics: dict[str, Any]) -> str | None:
         return f"there is none ({metrics['not_trained']})"
     r2, low, high = (metrics.get(name) for name in ("r2", "r2_low", "r2_high"))
     if r2 is None:
-        return "its held-out credits are all equal, so nothing shows that it predicts any"
+        return "its held-out returns are all equal, so nothing shows that it predicts any"
     if low is None or high is None:
         return f"its R2 of {r2:.3f} is of too few held-out episodes to have an interval"
     if low <= 0:

@@ -29,7 +29,8 @@ class PolicyCollate(Laying):
     input_ids, attention_mask and position_ids (see `Layout`); rows (U,) int64, the places; at
     (N,) int64, which of them predicts a trained token; targets (N,) int64; weights (N,) float32;
     temperature and top_p (U,) float32, unless all are 1; count, the actions of the global batch;
-    and the scores of the examples, (N,) float32 each, by their names.
+    spoken, the actions of the micro-batch that have trained tokens; and the scores of the examples,
+    (N,) float32 each, by their names.
 
     keep_zero: train tokens of weight 0 too (a KL term needs them).
     """
@@ -57,6 +58,7 @@ class PolicyCollate(Laying):
             "at": torch.from_numpy(at.reshape(-1)),
             **{name: torch.from_numpy(np.concatenate(a)) for name, a in per_token.items()},
             "count": torch.tensor(float(count)),
+            "spoken": torch.tensor(float(sum(map(_spoken, sequences, tokens)))),
         }
         if any(example.sampled != PLAIN for example in sequences):
             for name in SampledAt._fields:
@@ -69,6 +71,11 @@ class PolicyCollate(Laying):
         weights = values[example.action[tokens]].astype(np.float32)
         live = ~np.isnan(weights) & (self.keep_zero | (weights != 0.0))
         return tokens[live], weights[live]
+
+
+def _spoken(example: Example, tokens: np.ndarray) -> int:
+    """How many actions the tokens belong to."""
+    return len(np.unique(example.action[tokens]))
 
 
 def _drawn(example: Example, places: np.ndarray, tokens: np.ndarray) -> np.ndarray:

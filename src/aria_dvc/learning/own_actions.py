@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 
     from aria_dvc.chat import Renderer
 
+PPO = "ppo"
+
+
+def learned_by(method: str, log: LogFrames) -> LogFrames:
+    """The log with the rewards that `policy.method` learns from.
+
+    PPO pays what the re-asked turns brought to other turns, and leaves them out itself.
+    """
+    if method == PPO:
+        return log
+    return replace(log, rewards=without_reasked(log.rewards, log.episodes))
+
 
 def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFrame:
     """The rows of `rewards` without utterances that came after a re-ask, where that is recorded.
@@ -34,6 +46,11 @@ def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFra
     keys = zip(rewards["episode_id"], rewards["position"], strict=True)
     kept = np.array([key not in reasked for key in keys], dtype=bool)
     return rewards[kept].reset_index(drop=True)
+
+
+def reasked(log: LogFrames) -> set[Key]:
+    """The utterances that came after a re-ask."""
+    return {(log.name, episode, position) for episode, position in _noted(log.episodes, "reasked")}
 
 
 def sampled_examples(frames: Sequence[LogFrames], renderer: Renderer, max_tokens: int) -> Examples:

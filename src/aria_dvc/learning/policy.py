@@ -95,7 +95,9 @@ class PolicyTrainer(MicroBatchTrainer):
             loss = weighted_nll(logits, inputs)
         else:
             loss = self.objective.loss(logits, inputs, self.note)
-        self.note("entropy_per_action", entropy_of(logits.detach(), inputs, ENTROPY_TOKENS))
+        entropy = entropy_of(logits.detach(), inputs, ENTROPY_TOKENS) * inputs["count"]
+        self.note("entropy", entropy)
+        self.note("spoken", inputs["spoken"])
         return loss + self.penalty(model, inputs, logits) if self.penalty else loss
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +13,7 @@ import torch
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
+from aria_dvc.learning.advantages import groups_of
 from aria_dvc.learning.batches import Paired, global_batches
 from aria_dvc.learning.calibration import fit_metrics
 from aria_dvc.learning.checkpoints import RunFolder, finish, run_key, training_errors
@@ -55,10 +56,13 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.seeds import derived_seed
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from aria_dvc.settings import Pace, RewardModelParams
 
 STAGE: Final = "reward_model"
 BASE = "base"
+Episode = tuple[str, str]  # (log, episode_id)
 
 
 class RewardTrainer(MicroBatchTrainer):
@@ -69,41 +73,81 @@ class RewardTrainer(MicroBatchTrainer):
         return (inputs["weights"] * error**2).sum() / inputs["count"]
 
 
-def credits_of(frames: Sequence[LogFrames]) -> tuple[dict[Key, float], dict[Key, float]]:
-    """(target, cell size) of every action: the aggregated credit."""
-    targets: dict[Key, float] = {}
-    sizes: dict[Key, float] = {}
+def dealt_as(frames: Sequence[LogFrames]) -> dict[Episode, str]:
+    """What is held out as one: an episode's group, or where a log has a single group, itself."""
+    found: dict[Episode, str] = {}
     for log in frames:
-        for key, row in keyed_rows(log.name, log.rewards):
-            targets[key] = float(row.reward)
-            sizes[key] = float(row.cell_size)
-    return targets, sizes
+        groups = groups_of(log.episodes)
+        names = {str(one): str(groups.get(one, one)) for one in log.rewards["episode_id"].unique()}
+        alone = len(set(names.values())) == 1
+        found |= {(log.name, one): one if alone else name for one, name in names.items()}
+    return found
 
 
-def split_episodes(
-    examples: Sequence[Example], held_out: float, seed: int
-) -> tuple[list[Example], list[Example]]:
-    """(training, held-out) examples; all of an episode's on one side, both sides of a dialogue.
+def held_out_episodes(frames: Sequence[LogFrames], share: float, seed: int) -> set[Episode]:
+    """Whole groups of episodes (see `dealt_as`), at least so many that `share` of all are held out.
 
     Raises:
         AriaError: fewer than two episodes.
     """
-    episodes = sorted({(example.log, example.episode_id) for example in examples})
-    if len(episodes) < 2:
+    found = dealt_as(frames)
+    dealt = [(log, group) for (log, _), group in found.items()]
+    groups = sorted(set(dealt))
+    if len(groups) < 2:
         raise AriaError(
-            f"reward_model needs at least 2 episodes to hold some out, got {len(episodes)}: "
+            f"reward_model needs at least 2 episodes to hold some out, got {len(found)}: "
             "collect more"
         )
-    order = np.random.default_rng(derived_seed(seed, "held out")).permutation(len(episodes))
-    count = min(max(1, round(held_out * len(episodes))), len(episodes) - 1)
-    held = {episodes[i] for i in order[:count]}
-    train = [e for e in examples if (e.log, e.episode_id) not in held]
-    return train, [e for e in examples if (e.log, e.episode_id) in held]
+    order = np.random.default_rng(derived_seed(seed, "held out")).permutation(len(groups))
+    reached = np.cumsum([dealt.count(groups[place]) for place in order])
+    last = int(np.searchsorted(reached, max(1, round(share * len(dealt)))))
+    held = {groups[place] for place in order[: min(last + 1, len(groups) - 1)]}
+    return {episode for episode, one in zip(found, dealt, strict=True) if one in held}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the tables say of every action.
+
+    targets: its credit, as the training side may know it; returns: realised; sizes: of its cell.
+    """
+
+    targets: dict[Key, float]
+    returns: dict[Key, float]
+    sizes: dict[Key, float]
+
+
+def told_of(frames: Sequence[LogFrames], held: Set[Episode]) -> Told:
+    """The aggregated credit without the outcomes of `held`, and what judges it."""
+    told = Told({}, {}, {})
+    for log in frames:
+        rows = log.rewards.assign(target=training_credit(log, held))
+        for key, row in keyed_rows(log.name, rows.rename(columns={"return": "realised"})):
+            told.targets[key] = float(row.target)
+            told.returns[key] = float(row.realised)
+            told.sizes[key] = float(row.cell_size)
+    return told
+
+
+def training_credit(log: LogFrames, held: Set[Episode]) -> pd.Series:
+    """(A,) float64: `reward`, of which a mean over a pool is taken anew without the held-out ones.
+
+    Other credits stay. Those of one's own outcome (group, gigpo) hold no other. What remains is
+    that a credit out of fold was fitted on held-out episodes too, as were the values of gae.
+    """
+    rewards = log.rewards
+    known = np.array([(log.name, str(one)) not in held for one in rewards["episode_id"]], bool)
+    means = rewards["return"].where(known).groupby(rewards["pool"]).transform("mean")
+    return means.where(rewards["pool"] >= 0, rewards["reward"])
 
 
 @dataclass
 class RewardRun:
-    """One training of a reward model: its inputs, and what they were turned into."""
+    """One training of a reward model: its inputs, and what they were turned into.
+
+    train: credits; held: realised returns; mean: return of the training actions; groups: what is
+    held out as one.
+    """
 
     params: RewardModelParams
     pace: Pace
@@ -112,6 +156,8 @@ class RewardRun:
     tokenizer: Any
     train: list[Paired]
     held: list[Paired]
+    mean: float
+    groups: Mapping[Episode, str]
     scale: Scale
     weights: dict[Key, float]
     start: ModelSource | None
@@ -124,6 +170,7 @@ class RewardRun:
             "seed": self.seed,
             "start": fingerprint(self.start.folder) if self.start else None,
             "weights": sorted(self.weights.items()),
+            "judged": [self.mean, sorted(self.groups.items())],
         }
         return run_key(STAGE, both, fingerprint(self.backbone), settings)
 
@@ -193,8 +240,9 @@ def train_reward_model(
     on from its weights and keeps its scale.
 
     Returns:
-        The metrics on held-out episodes: mse, mse_of_mean (predicting the training mean), r2 with
-        its interval, spearman, calibration (see calibration.py); and steps, final_loss, sizes.
+        The metrics at the returns of held-out groups of episodes: mse, mse_of_mean (predicting
+        the training mean), r2 with its interval, spearman, calibration (see calibration.py); and
+        steps, final_loss, sizes.
 
     Raises:
         AriaError: too few episodes, a NaN, a full disk, out of memory.
@@ -216,12 +264,13 @@ def _task(
 ) -> RewardRun:
     backbone = backbone_of(params, base)
     tokenizer = load_tokenizer(backbone)
-    targets, sizes = credits_of(frames)
+    out = held_out_episodes(frames, params.held_out, seed)
+    told = told_of(frames, out)
     examples = frames_examples(frames, Renderer(tokenizer), params.max_tokens).items
-    train, held = (
-        with_values(side, targets, keep_zero=True)
-        for side in split_episodes(examples, params.held_out, seed)
-    )
+    known = [example for example in examples if episode_of(example) not in out]
+    unseen = [example for example in examples if episode_of(example) in out]
+    train = with_values(known, told.targets, keep_zero=True)
+    held = with_values(unseen, told.returns, keep_zero=True)
     if not train or not held:
         raise AriaError("reward_model has no action with a credit: run the aggregate stage again")
     return RewardRun(
@@ -232,8 +281,10 @@ def _task(
         tokenizer=tokenizer,
         train=train,
         held=held,
+        mean=float(_values(with_values(known, told.returns, keep_zero=True)).mean()),
+        groups=dealt_as(frames),
         scale=read_scale(start) if start else Scale.of(_values(train)),
-        weights=_action_weights(params, sizes, train),
+        weights=_action_weights(params, told.sizes, train),
         start=base.named(start) if start else None,
         tracking=tracking,
     )
@@ -244,9 +295,13 @@ def _values(data: Sequence[Paired]) -> np.ndarray:
     return values[~np.isnan(values)]
 
 
-def _episodes(data: Sequence[Paired]) -> np.ndarray:
-    """(N,) str: the episode of each of `_values`; both sides of a dialogue are of one."""
-    names = [f"{example.log}/{example.episode_id}" for example, _ in data]
+def episode_of(example: Example) -> Episode:
+    return example.log, example.episode_id
+
+
+def _groups(data: Sequence[Paired], groups: Mapping[Episode, str]) -> np.ndarray:
+    """(N,) str: the group of each of `_values`; both sides of a dialogue are of one."""
+    names = [f"{example.log}/{groups[episode_of(example)]}" for example, _ in data]
     return np.repeat(names, [int(np.count_nonzero(~np.isnan(v))) for _, v in data])
 
 
@@ -274,7 +329,7 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
         bfloat16=uses_bfloat16(task.pace.precision),
     )
     actual = _values(task.held)
-    metrics = fit_metrics(actual, predicted, task.scale.mean, _episodes(task.held))
+    metrics = fit_metrics(actual, predicted, task.mean, _groups(task.held, task.groups))
     metrics |= fit_figures(trainer) | {
         "train_actions": len(_values(task.train)),
         "held_out_actions": len(predicted),

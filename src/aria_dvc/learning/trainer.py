@@ -100,6 +100,8 @@ class MicroBatchTrainer(Trainer, ABC):
             noted, self._noted = self._noted, {}
             for name, value in noted.items():
                 logs[name] = float(self.accelerator.reduce(value, "sum"))
+        if "spoken" in logs:
+            logs["entropy_per_action"] = logs.pop("entropy") / max(logs.pop("spoken"), 1.0)
         super().log(logs, start_time)
 
     def floating_point_ops(self, inputs: Any) -> int:
@@ -231,9 +233,9 @@ def save(trainer: MicroBatchTrainer, folder: Path, base: ModelSource) -> None:
 
 
 def write_history(trainer: MicroBatchTrainer, folder: Path) -> None:
-    """`history.csv`: step, loss, gradient_norm, per action the policy's entropy in nats, and of
-    some objectives clip_share (of the tokens), kl_estimate (per action), margin and preferred (of
-    the pairs)."""
+    """`history.csv`: step, loss, gradient_norm, the policy's entropy in nats per action that has
+    trained tokens, and of some objectives clip_share (of the tokens), kl_estimate (per action),
+    margin and preferred (of the pairs)."""
     write_csv(folder / "history.csv", history(trainer.state))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from aria_dvc.files import write_json, written_aside
 from aria_dvc.learning.examples import LogFrames
-from aria_dvc.learning.own_actions import without_reasked
+from aria_dvc.learning.own_actions import learned_by
 from aria_dvc.params import Params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.policy_checks import ESTIMATOR
@@ -27,7 +26,11 @@ if TYPE_CHECKING:
 
 
 def category_frames(
-    params: Params, category: str, max_episodes: int | None, credit: str | None = None
+    params: Params,
+    category: str,
+    max_episodes: int | None,
+    credit: str | None = None,
+    method: str = "",
 ) -> list[LogFrames]:
     """Turns, episodes and rewards of every log of `category`.
 
@@ -39,6 +42,7 @@ def category_frames(
         credit: what a policy trains on: the method whose q and v become `reward` and `value`, if
             it is not that already, and only where the action was sampled from the prompt that
             training sees (`without_reasked`); None: all actions.
+        method: that of the policy (see `learned_by`).
     """
     frames = []
     for log in params.logs_of(category):
@@ -58,7 +62,7 @@ def category_frames(
         frames.append(LogFrames(log, *(_only(table, kept) for table in tables)))
     if credit is None:
         return frames
-    return [replace(log, rewards=without_reasked(log.rewards, log.episodes)) for log in frames]
+    return [learned_by(method, log) for log in frames]
 
 
 def outcome_frames(params: Params, category: str) -> list[LogFrames]:

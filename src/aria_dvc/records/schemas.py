@@ -233,6 +233,11 @@ REWARDS = Schema(
         Column("cell", "int64", "same number: same role and intentions up to and with the action"),
         Column("cell_size", "int64", "actions in the cell"),
         Column("live", "bool", "whether a finer cut can still split the cell"),
+        Column(
+            "pool",
+            "int64",
+            "same number: `reward` is the mean return of these actions; -1 where it is no mean",
+        ),
         Column("return", "float64", "discounted return of the action, gamma^(turns - turn) R"),
         Column("reward", "float64", "q(h, a), the credit of aggregate.method"),
         Column(

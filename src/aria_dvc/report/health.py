@@ -183,7 +183,7 @@ def _learning_findings(category: str, of: Mapping[str, Any]) -> Iterator[Finding
 def _reward_model(category: str, model: Mapping[str, Any]) -> Iterator[Finding]:
     about, low = f"{category}, reward model", model.get("r2_low")
     if model["r2"] is None:
-        words = "its held-out credits are all equal, so it has no R2"
+        words = "its held-out returns are all equal, so it has no R2"
         yield Finding(about, "reward_model_undefined", words, "more games with other outcomes")
     elif model["r2"] <= 0 or (low is not None and low <= 0):
         reach = "" if low is None else f", from {low:.2f}"

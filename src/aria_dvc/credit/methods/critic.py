@@ -20,7 +20,7 @@ import numpy as np
 from aria_dvc.credit.methods.base import episode_folds
 from aria_dvc.credit.methods.features import mean_rows, views_of
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
-from aria_dvc.credit.methods.units import units_of
+from aria_dvc.credit.methods.units import discounts, units_of
 from aria_dvc.intentions.log import Log
 
 if TYPE_CHECKING:
@@ -39,11 +39,13 @@ PATIENCE = 150  # steps without a better prediction, after which nobody looks fu
 @dataclass(frozen=True)
 class Transitions:
     """Of A actions: (A, s) state, (A, s + d) both state and action, (A,) next own action or -1,
-    (A,) reward, and the (A,) turn-index value. All float32 tensors but `following`, int64."""
+    (A,) discount of what that one is worth, (A,) reward, and the (A,) turn-index value. All float32
+    tensors but `following`, int64."""
 
     state: torch.Tensor
     both: torch.Tensor
     following: torch.Tensor
+    discount: torch.Tensor
     reward: torch.Tensor
     base: torch.Tensor
 
@@ -90,7 +92,7 @@ class CriticCredit:
         self.scale_ = np.divide(1.0, spread, out=np.zeros_like(spread), where=real)
         known = self._transitions(data)
         self.steps_, self.believed_ = self._stop(known, data)
-        self._train(known, data.gamma, np.arange(len(data.actions)), self.steps_)
+        self._train(known, np.arange(len(data.actions)), self.steps_)
         return self
 
     def q(self, data: Log) -> np.ndarray:
@@ -117,11 +119,15 @@ class CriticCredit:
 
         state, action = self._inputs(data)
         following = units_of(data).following()
-        reward = np.where(following < 0, data.outcomes, 0.0)
+        discount = discounts(data, following)
+        reward = np.where(following < 0, data.targets, 0.0)
         base = self.turn_index_.q(data)
         both = np.concatenate([state, action], axis=1)
-        floats = [torch.from_numpy(of.astype(np.float32)) for of in (state, both, reward, base)]
-        return Transitions(floats[0], floats[1], torch.from_numpy(following), floats[2], floats[3])
+        floats = [
+            torch.from_numpy(column.astype(np.float32))
+            for column in (state, both, discount, reward, base)
+        ]
+        return Transitions(floats[0], floats[1], torch.from_numpy(following), *floats[2:])
 
     def _stop(self, known: Transitions, data: Log) -> tuple[int, tuple[float, float]]:
         """`steps_` and `believed_` by which held-out returns are predicted best."""
@@ -139,13 +145,12 @@ class CriticCredit:
             return done - min(tried, key=_error)[1] >= PATIENCE
 
         most = max(self.epochs * -(-len(held) // BATCH), STEPS_AT_LEAST)
-        self._train(known, data.gamma, np.flatnonzero(~held), most, look)
+        self._train(known, np.flatnonzero(~held), most, look)
         return min(tried, key=_error)[1:]
 
     def _train(
         self,
         data: Transitions,
-        gamma: float,
         rows: np.ndarray,
         steps: int,
         look: Callable[[int], bool] | None = None,
@@ -162,7 +167,7 @@ class CriticCredit:
             learned = [p for n in (*self.critics_, *self.values_) for p in n.parameters()]
             adam = torch.optim.AdamW(learned, lr=self.rate, weight_decay=DECAY)
             for done, batch in enumerate(_batches(torch.from_numpy(rows), steps), start=1):
-                loss = self._loss(data, batch, slow, gamma)
+                loss = self._loss(data, batch, slow)
                 adam.zero_grad()
                 loss.backward()
                 adam.step()
@@ -170,9 +175,7 @@ class CriticCredit:
                 if look is not None and done % EVERY == 0 and look(done):
                     return
 
-    def _loss(
-        self, data: Transitions, rows: torch.Tensor, slow: list[Any], gamma: float
-    ) -> torch.Tensor:
+    def _loss(self, data: Transitions, rows: torch.Tensor, slow: list[Any]) -> torch.Tensor:
         """Squared errors of all four networks on some actions."""
         import torch
 
@@ -182,7 +185,7 @@ class CriticCredit:
         for number, (critic, value) in enumerate(zip(self.critics_, self.values_, strict=True)):
             with torch.no_grad():
                 later = data.base[after] + slow[2 + number](data.state[after])[:, 0]
-                target = data.reward[rows] + torch.where(ends, 0.0, gamma * later)
+                target = data.reward[rows] + torch.where(ends, 0.0, data.discount[rows] * later)
                 worth = slow[number](both)[:, 0]
             loss = loss + ((critic(both)[:, 0] - (target - data.base[rows])) ** 2).mean()
             loss = loss + ((value(state)[:, 0] - worth) ** 2).mean()

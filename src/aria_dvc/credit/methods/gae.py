@@ -2,7 +2,8 @@
 
     A_t = d_t + gamma lam A_(t+1),   d_t = r_t + gamma V(h_(t+1)) - V(h_t)   (Schulman et al. 2016)
 
-The reward is the outcome, at the role's last turn. V is the regression of the history alone, fitted
+The reward is the return of the role's last action; gamma counts once for every own turn between two
+actions. V is the regression of the history alone, fitted
 on other episodes, so that an action's credit is what became of its state: how much better the next
 turn's state looks than this one's (lam 0), up to the return less V (lam 1).
 """
@@ -15,7 +16,7 @@ import numpy as np
 
 from aria_dvc.credit.methods.base import Values, fit_values
 from aria_dvc.credit.methods.regression import RegressionCredit
-from aria_dvc.credit.methods.units import units_of
+from aria_dvc.credit.methods.units import discounts, units_of
 from aria_dvc.intentions.log import Log
 
 LAM = 0.3  # in four games near the best: at 0 all hangs on V, at 1 on the luck of the game
@@ -39,11 +40,11 @@ class GaeCredit:
 
     def fit(self, data: Log) -> Self:
         self._data = data
-        self._unseen = RegressionCredit().fit(data)
+        self._unseen = RegressionCredit(seed=self.seed).fit(data)
         return self
 
     def fitted(self) -> Values:
-        history = RegressionCredit().of_history()
+        history = RegressionCredit(seed=self.seed).of_history()
         value = fit_values(history, self._data, self.folds, self.seed).q
         return Values(value + self._advantages(value), value)
 
@@ -55,11 +56,12 @@ class GaeCredit:
 
     def _advantages(self, value: np.ndarray) -> np.ndarray:
         """(A,) float64, from the last turn of each role to its first."""
-        units, gamma = units_of(self._data), self._data.gamma
+        units = units_of(self._data)
         following = units.following()
+        gamma = discounts(self._data, following)
         later = np.where(following >= 0, gamma * value[following], self._data.targets)
         found = later - value
         for action in units.order[::-1]:
             if following[action] >= 0:
-                found[action] += gamma * self.lam * found[following[action]]
+                found[action] += gamma[action] * self.lam * found[following[action]]
         return found

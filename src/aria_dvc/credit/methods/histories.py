@@ -45,6 +45,13 @@ class HistoryMeans(ABC):
         self.whole_, self.unit_ = to_fixed(data.targets)
         return self
 
+    def pools(self) -> np.ndarray:
+        """(A,) int64: equal where fitted actions share their q, the mean of their returns."""
+        import pandas as pd
+
+        symbols = pd.factorize(self.symbols(self.fitted_))[0]
+        return cell_codes(self.fitted_, symbols, self.span)
+
     def fitted(self) -> Values:
         return Values(self.q(self.fitted_), self.v(self.fitted_))
 

@@ -34,16 +34,21 @@ METHODS = {
 }
 # the first argument of a method, by the name that it has in the block `aggregate`
 ARGUMENTS = {RECENT: "history", "progress": "objective", "gigpo": "anchor"}
+SEEDED = {RECENT, "shrinkage", "kernel", "regression", "progress", "critic", "gae", "belief"}
+FOLDED = {RECENT, "shrinkage", "gae"}  # hold out by `aggregate.folds`, others in parts of their own
 
 
 def method_names() -> list[str]:
     return list(METHODS)
 
 
-def method_class(name: str, settings: AnyAggregate | None = None) -> Callable[[], CreditMethod]:
+def method_class(
+    name: str, settings: AnyAggregate | None = None, seed: int = 0
+) -> Callable[[], CreditMethod]:
     """The class of a method, to be called without arguments.
 
-    settings: what a method is told (see ARGUMENTS); None for the defaults.
+    settings: what a method is told (see ARGUMENTS, FOLDED); None for the defaults. seed: of what is
+        random in it.
 
     Raises:
         AriaError: there is no such method.
@@ -53,11 +58,14 @@ def method_class(name: str, settings: AnyAggregate | None = None) -> Callable[[]
     module, attribute = METHODS[name]
     named = import_module(f"aria_dvc.credit.methods.{module}")
     found: Callable[..., CreditMethod] = getattr(named, attribute)
-    if name not in ARGUMENTS:
-        return found
-    return partial(found, getattr(settings or Aggregate(), ARGUMENTS[name]))
+    told = settings or Aggregate()
+    first = [getattr(told, ARGUMENTS[name])] if name in ARGUMENTS else []
+    more = {"seed": seed} if name in SEEDED else {}
+    if name in FOLDED:
+        more["folds"] = told.folds
+    return partial(found, *first, **more)
 
 
-def make_method(name: str, settings: AnyAggregate | None = None) -> CreditMethod:
+def make_method(name: str, settings: AnyAggregate | None = None, seed: int = 0) -> CreditMethod:
     """A fresh method (see `method_class`)."""
-    return method_class(name, settings)()
+    return method_class(name, settings, seed)()

@@ -42,6 +42,18 @@ class Units:
         return found
 
 
+def discounts(data: Log, following: np.ndarray) -> np.ndarray:
+    """(A,) float64 gamma for every own turn up to the `following` action; 0 where there is none.
+
+    Own turns that are no actions (buttons, with `moves: false`) count as they do in returns.
+    """
+    turn = data.turn[data.actions]
+    later = following >= 0
+    found = np.zeros(len(turn))
+    found[later] = np.power(float(data.gamma), turn[following[later]] - turn[later])
+    return found
+
+
 def units_of(data: Log) -> Units:
     """The units of a log with at least one action."""
     rows = data.actions

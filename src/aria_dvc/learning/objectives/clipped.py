@@ -4,8 +4,9 @@
 for all tokens of an action, divided by the actions of the batch (the originals divide by tokens, so
 that long actions count for no more than short ones). pi_old is the policy at the start of the
 iteration. `policy.kl` weighs an estimate of KL(pi || base) from the same tokens: with
-d = log pi_base - log pi it is exp(d) - 1 - d (Schulman's k3), at least 0 and unbiased where pi is
-still pi_old.
+d = log pi_base - log pi it is exp(d) - 1 - d (Schulman's k3), at least 0, and unbiased where pi is
+still pi_old and no nucleus is cut: with top_p below 1 the base is renormalised over a nucleus of
+its own, and nothing outside of the policy's is ever drawn.
 """
 
 from __future__ import annotations

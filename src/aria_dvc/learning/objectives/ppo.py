@@ -18,6 +18,7 @@ from aria_dvc.learning.objectives.base import Figures, Material, trainable
 from aria_dvc.learning.objectives.clipped import ClippedRatio
 from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.objectives.value_head import Steps, fitted_values, rewards_to_come
+from aria_dvc.learning.own_actions import reasked
 
 if TYPE_CHECKING:
     from aria_dvc.settings import PolicyParams
@@ -53,6 +54,7 @@ class Ppo(ClippedRatio):
     ) -> Material:
         paid, figures = self.tabled(frames)
         trained = {e.keys[place] for e in examples for place in trainable(e, paid)}
+        trained -= {key for log in frames for key in reasked(log)}
         data = with_values(examples, gathered(frames, paid, trained), keep_zero=True)
         return Material(
             data, figures, further=[[*dialogue, group] for dialogue, group in self._groups.items()]
@@ -105,8 +107,8 @@ def gathered(
 ) -> dict[Key, float]:
     """What is paid to the actions that are trained.
 
-    Of those that are not (followed by more of the same speaker, too long) it goes to the next one
-    of the episode and role that is, else to the last: the outcome is never lost.
+    Of those that are not (followed by more of the same speaker, re-asked, too long) it goes to the
+    next one of the episode and role that is, else to the last: the outcome is never lost.
     """
     found: dict[Key, float] = {}
     for log in frames:
