@@ -2,15 +2,15 @@
 
 A table with the columns episode_id, role and text holds utterances, an episode's rows together in
 the order spoken. `reward` is the final reward of the row's role, in all of its rows or in some;
-`position`, `group_id`, `game` and `embedding` are optional. Any other table (Parquet, Arrow) holds
-one entry a row.
+`position`, `group_id`, `game`, `embedding` are optional, and so is what `aria read` writes besides:
+`is_action`, `preamble`, `system_prompt`, `info`. Any other table (Parquet, Arrow) holds one entry a
+row.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterator
 from itertools import groupby
@@ -20,13 +20,18 @@ import orjson
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.entries import Entry
-from aria_dvc.records.formats.base import BadEntry, is_number
+from aria_dvc.records.episodes import SYSTEM
+from aria_dvc.records.formats.base import BadEntry
 from aria_dvc.records.layouts import LAYOUTS
+from aria_dvc.records.reading import described
 
 NEEDED = ("episode_id", "role", "text")
-_OWN = frozenset({*NEEDED, "reward", "position", "group_id", "game", "embedding", "is_action"})
+_READ = ("reward", "position", "group_id", "game", "embedding", "is_action")
+_KEPT = ("preamble", "system_prompt", "info")
+_OWN = frozenset({*NEEDED, *_READ, *_KEPT})
 _DERIVED = frozenset({"turn", "turns", "embedded"})  # of a table of turns, counted anew
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_TOLD = {"true": True, "1": True, "false": False, "0": False}
 _BATCH = 1024
 _MOST_BEFORE = 1000
 _FILE = b"ARROW1"
@@ -85,8 +90,6 @@ def _cell(name: str, text: str) -> Any:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
             return text
-    if name == "is_action":
-        return {"true": True, "false": False}.get(text.strip().lower(), text)
     if name == "position" and text.strip().isdigit():
         return int(text)
     return float(text) if name == "reward" and _NUMBER.fullmatch(text) else text
@@ -178,9 +181,16 @@ def _episode(episode: Any, rows: list[Row]) -> Row:
         raise BadEntry(f"{broken}: quote texts with commas or line breaks")
     if episode is None:
         raise BadEntry("no episode_id: every row needs one")
-    first = rows[0]
-    entry: Row = {"episode_id": episode, "messages": _before(rows) + [_message(r) for r in rows]}
-    entry["rewards"] = _rewards(rows)
+    first, before = rows[0], _before(rows)
+    acts = [_acts(row.get("is_action")) for row in rows]
+    said = [row for row, acting in zip(rows, acts, strict=True) if acting is not False]
+    remedy = f"the final reward {_SAME} (discounting is done here)"
+    rewards = _of_roles(said or rows, "reward", remedy)
+    entry: Row = {"episode_id": episode, "messages": before + [_message(row) for row in rows]}
+    entry["rewards"] = rewards
+    entry["system_prompts"] = _of_roles(rows, "system_prompt", f"the prompt {_SAME}")
+    rewarded = [row.get("role") in rewards for row in rows]
+    entry["info"] = _info(first.get("info"), acts, rewarded, len(before))
     for key in ("group_id", "game"):
         if any(row.get(key) != first.get(key) for row in rows):
             raise BadEntry(f"several values of {key} in one episode: give it one")
@@ -198,30 +208,80 @@ def _message(row: Row) -> Row:
 
 
 def _before(rows: list[Row]) -> list[Row]:
-    """Empty system messages for what stands before the first row, by its position."""
+    """The system messages before the first row: what is kept of them, as many as its position."""
+    texts = _preamble(rows[0].get("preamble"))
+    start = _start(rows)
+    if start is not None and start < len(texts):
+        raise BadEntry(f"position begins at {start} behind {len(texts)} messages of preamble")
+    texts += [""] * ((start or 0) - len(texts))
+    return [{"role": SYSTEM, "content": text} for text in texts]
+
+
+def _preamble(value: Any) -> list[str]:
+    texts = _parsed(value)
+    if texts is None:
+        return []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise BadEntry(f"preamble is {described(value)}: give a JSON list of system messages")
+    return list(texts)
+
+
+def _parsed(value: Any) -> Any:
+    """What a JSON text holds; the value itself where it is none, None where it is blank."""
+    if isinstance(value, str) and not value.strip():
+        return None
+    try:
+        return orjson.loads(value) if isinstance(value, str) else value
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _start(rows: list[Row]) -> int | None:
+    """The position of the first row; None where there are no positions."""
     places = [row.get("position") for row in rows]
     if all(place is None for place in places):
-        return []
+        return None
     start = places[0]
     if type(start) is not int or start < 0 or places != list(range(start, start + len(rows))):
         raise BadEntry("position must count up by one from the episode's first row: sort the rows")
     if start > _MOST_BEFORE:
         raise BadEntry(f"position begins at {start}: count an episode's messages from 0")
-    return [{"role": "system", "content": ""}] * start
+    return start
 
 
-def _rewards(rows: list[Row]) -> dict[str, Any]:
-    """Every role's final reward; none for a role whose rows have none."""
+def _acts(value: Any) -> bool | None:
+    """Whether a row is an action, by its `is_action`; None where it does not say."""
+    if value is None or value != value:  # NaN: a cell of a frame without a value
+        return None
+    told = str(value).strip().lower().removesuffix(".0")
+    if told not in _TOLD:
+        raise BadEntry(f"is_action is {described(value)}: give true or false")
+    return _TOLD[told]
+
+
+def _info(given: Any, acts: list[bool | None], rewarded: list[bool], start: int) -> Any:
+    """What is recorded, where rows of a role with a reward that are no actions are moves."""
+    info = _parsed(given)
+    if info is None:
+        info = {}
+    if not isinstance(info, dict) or all(acting is None for acting in acts):
+        return info
+    said = enumerate(zip(acts, rewarded, strict=True), start=start)
+    moves = [place for place, (acting, judged) in said if judged and acting is False]
+    kept = {key: value for key, value in info.items() if key != "moves_credited"}
+    return {**kept, "moves": moves, "moves_credited": False} if moves else kept
+
+
+_SAME = "of a role is the same in all of its rows"
+
+
+def _of_roles(rows: list[Row], column: str, remedy: str) -> dict[str, Any]:
+    """What a column says of every role; nothing of a role whose rows are empty there."""
     found: dict[str, Any] = {}
     for row in rows:
-        role, reward = row.get("role"), row.get("reward")
-        if reward is None or row.get("is_action") is False or not isinstance(role, str):
+        role, value = row.get("role"), row.get(column)
+        if value is None or value == "" or value != value or not isinstance(role, str):
             continue
-        if is_number(reward) and math.isnan(reward):
-            continue
-        if found.setdefault(role, reward) != reward:
-            raise BadEntry(
-                f"several rewards of {role}: the final reward of a role is the same in all of its "
-                "rows (discounting is done here)"
-            )
+        if found.setdefault(role, value) != value:
+            raise BadEntry(f"several {column}s of {role}: {remedy}")
     return found

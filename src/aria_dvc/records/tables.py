@@ -90,6 +90,24 @@ def _uncredited(episodes: Sequence[Episode], lengths: Sequence[int]) -> np.ndarr
     return found
 
 
+def log_table(episodes: Sequence[Episode]) -> pd.DataFrame:
+    """`turns_table` with what makes it the same log again: system messages, prompts, `info`."""
+    table = turns_table(episodes)
+    first = ~table.duplicated("episode_id")
+    first_of_role = ~table.duplicated(["episode_id", "role"])
+    of = {episode.episode_id: episode for episode in episodes}
+    rows = list(zip(table["episode_id"], table["role"], first, first_of_role, strict=True))
+    return table.assign(
+        preamble=[_json(of[e].preamble) if at and of[e].preamble else "" for e, _, at, _ in rows],
+        system_prompt=[of[e].prompts.get(r, "") if at else "" for e, r, _, at in rows],
+        info=[_json(of[e].info) if at and of[e].info else "" for e, _, at, _ in rows],
+    )
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
 def _at(values: Sequence[bool], place: int) -> float:
     """1 or 0; NaN where there is no value."""
     return float(values[place]) if place < len(values) else float("nan")
@@ -106,7 +124,7 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
             episode.group_id,
             role,
             episode.prompts.get(role, ""),
-            orjson.dumps(episode.info, option=orjson.OPT_SORT_KEYS).decode(),
+            _json(episode.info),
         )
         for episode in episodes
         for role in episode.rewards
@@ -115,12 +133,10 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def turn_tables(
-    episodes: Iterable[Episode], players: Collection[str] | None = None
-) -> Iterator[pd.DataFrame]:
-    """`turns_table` in parts of whole episodes, as they come in."""
+def log_tables(episodes: Iterable[Episode]) -> Iterator[pd.DataFrame]:
+    """`log_table` in parts of whole episodes, as they come in."""
     for part in in_parts(episodes):
-        yield turns_table(part, players)
+        yield log_table(part)
 
 
 def in_parts(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:
