@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.records.episodes import Episode, Utterance, without_broken_off
 from aria_dvc.records.readers import read_entries
 from aria_dvc.records.tables import acting_roles, episodes_table, turns_table
 
@@ -45,6 +45,15 @@ def test_actions_are_what_trained_players_said_unless_the_other_side_forfeits(fo
 
 def test_without_kinds_everybody_with_a_reward_acts():
     assert turns_table([played("policy", "scripted:fair")])["is_action"].all()
+
+
+@pytest.mark.parametrize("failure", [{"role": "assistant", "kind": "timeout"}, {"role": "tool"}])
+def test_what_a_users_log_calls_a_failure_takes_nobodys_turns(failure):
+    said = [{"role": role, "content": "Hi"} for role in ("user", "assistant", "tool")]
+    entry = {"messages": said, "rewards": {"user": 1, "assistant": 0}, "info": {"failure": failure}}
+    episodes = read_entries([entry])
+    assert turns_table(episodes)["is_action"].tolist() == [True, True, False]
+    assert without_broken_off(episodes) == episodes
 
 
 def test_an_episode_without_actions_stays_in_the_tables():

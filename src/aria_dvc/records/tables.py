@@ -26,13 +26,13 @@ def acting_roles(episode: Episode, players: Collection[str] | None = None) -> se
     """The roles whose utterances get credit.
 
     They have a reward, and were played by one of the kinds `players` (see player_specs.py; None:
-    all), as far as is recorded. Where a role forfeits, nobody else is among them: what it wins by
-    the other's failure says nothing about its own moves.
+    all), as far as is recorded. Where a role forfeits a game of ours, nobody else is among them:
+    what it wins by the other's failure says nothing about its own moves.
     """
-    record = episode.record
+    record, failure = episode.record, episode.failure
     judged = set(episode.rewards)
-    if record.failure is not None:
-        judged &= {record.failure.role}
+    if failure is not None:
+        judged &= {failure.role}
     if players is None:
         return judged
     names = {role: player.name or "" for role, player in record.players.items()}
