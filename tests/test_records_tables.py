@@ -72,7 +72,9 @@ def test_a_group_is_what_the_log_says_or_the_episode_alone():
         {**entry, "episode_id": "y", "group_id": 7},
         {**entry, "episode_id": "z", "info": {"group_id": "7"}},
         {**entry, "episode_id": "w", "info": {"group_id": ["7"]}},
+        {**entry, "episode_id": "v", "info": {"group_id": 7}},
+        {**entry, "episode_id": "u", "info": {"group_id": True}},
     ]
     episodes = read_entries(entries)
     for table in (turns_table(episodes), episodes_table(episodes)):
-        assert table["group_id"].tolist() == ["x", "7", "7", "w"]
+        assert table["group_id"].tolist() == ["x", "7", "7", "w", "7", "u"]

@@ -187,7 +187,7 @@ def _complete(
     if layout.local_groups and "group_id" in episode.info:
         episode.info["group_id"] = reading.prefix + episode.info["group_id"]
     if isinstance(entry.get("info"), dict):
-        episode.info.update(entry["info"])
+        episode.info.update(_with_named_group(entry["info"]))
     if not reading.moves:
         episode.info["moves_credited"] = False
     if (group := _name(entry, "group_id")) is not None:
@@ -196,6 +196,13 @@ def _complete(
         episode.info["group_id"] = _group(entry, reading.group_by)
     if isinstance(named := episode.info.get("group_id"), str):
         _visible(named, "group_id")
+
+
+def _with_named_group(info: dict[str, Any]) -> dict[str, Any]:
+    """`info`, a group that is a whole number as text."""
+    group = info.get("group_id")
+    is_whole = isinstance(group, Integral) and not isinstance(group, bool)
+    return {**info, "group_id": str(group)} if is_whole else info
 
 
 def _group(entry: dict[str, Any], field: str) -> str:
