@@ -30,11 +30,12 @@ from malformed import cases, content
 from test_records_fuzz import _mutate, holder, mutated_bytes, outcome, places
 
 from aria_dvc.__main__ import main
+from aria_dvc.credit.logs import read_logs
 from aria_dvc.errors import AriaError
 from aria_dvc.records import json_entries, tables
 from aria_dvc.records.readers import iter_log, read_log
 from aria_dvc.records.reading import Reading, Rejected, kind_of
-from aria_dvc.records.sources import entries_of, sources_of
+from aria_dvc.records.sources import entries_of, prefixes_of, sources_of
 from aria_dvc.records.stored import read_turns
 from aria_dvc.records.tables import turns_table
 from aria_dvc.shown import printable
@@ -201,6 +202,27 @@ def test_a_folder_is_read_in_natural_order_and_says_what_it_leaves_out(tmp_path,
     (tmp_path / "2.jsonl").write_bytes(orjson.dumps(VERL) + b"\n{")
     with pytest.raises(AriaError, match=r"2\.jsonl: line 2: broken JSON"):
         read_log(tmp_path)
+
+
+@pytest.mark.parametrize("other", ["logs/a.jsonl", "link.jsonl", "links", "logs"])
+def test_a_file_counts_once_however_it_is_named(tmp_path, other):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in ("a", "b"):
+        lines(folder / f"{name}.jsonl", OPENAI)
+    (tmp_path / "link.jsonl").symlink_to(folder / "a.jsonl")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "c.jsonl").symlink_to(folder / "a.jsonl")
+    assert prefixes_of([folder / "a.jsonl", folder / "b.jsonl"]) == ["a.jsonl:", "b.jsonl:"]
+    with pytest.raises(AriaError, match=r"a\.jsonl is given twice: name every log once"):
+        prefixes_of([folder, tmp_path / other])
+
+
+def test_what_a_folder_leaves_out_is_told_once(tmp_path, caplog):
+    lines(tmp_path / "a.jsonl", OPENAI)
+    (tmp_path / "notes.md").write_text("# mine")
+    assert len(read_logs([tmp_path], 0.95)) == 6
+    assert caplog.text.count("notes.md left out") == 1
 
 
 def test_a_single_file_of_a_folder_needs_no_prefix(tmp_path):

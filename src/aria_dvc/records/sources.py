@@ -49,8 +49,10 @@ class Source:
         return self.parts or (self.path,)
 
 
-def sources_of(path: str | Path) -> list[Source]:
+def sources_of(path: str | Path, warn: bool = True) -> list[Source]:
     """The files that a path leads to, those of a folder in natural order (2 before 10).
+
+    warn: say which files of a folder are left out.
 
     Raises:
         AriaError: a folder without a log, or a Hugging Face dataset whose files are not named.
@@ -58,7 +60,7 @@ def sources_of(path: str | Path) -> list[Source]:
     if str(path) == STDIN or not os.path.isdir(path):
         return [Source(Path(path))]
     folder = Path(path)
-    found = _dataset(folder) or _splits(folder) or _listed(folder)
+    found = _dataset(folder) or _splits(folder) or _listed(folder, warn)
     if not found:
         kinds = ", ".join(SUFFIXES)
         raise AriaError(f"{path}: cannot be read (a folder without a log): it needs files {kinds}")
@@ -99,11 +101,12 @@ def _described(about: Path, key: str) -> list[Any]:
     return names
 
 
-def _listed(folder: Path) -> list[Source]:
+def _listed(folder: Path, warn: bool) -> list[Source]:
     """Every log below a folder; several have their path before their ids."""
     names = sorted(_below(folder), key=_natural)
     logs = [name for name in names if _bare(name).endswith(SUFFIXES)]
-    if left := [name for name in names if name not in logs]:
+    left = [name for name in names if name not in logs]
+    if left and warn:
         more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
         logger.warning("%s: %s%s left out: no log by its suffix", folder, left[0], more)
     return [Source(folder / name, f"{name}:" if len(logs) > 1 else "") for name in logs]
@@ -132,15 +135,22 @@ def prefixes_of(paths: Sequence[str | Path]) -> list[str]:
     """What the episode ids of each log begin with: nothing, `file:`, or `path:` for equal names.
 
     Raises:
-        AriaError: a log is given twice.
+        AriaError: a file is given twice, by its name, a link to it or a folder that it lies in; or
+            as `sources_of`.
     """
-    twice = [path for path, n in Counter(os.path.realpath(p) for p in paths).items() if n > 1]
+    files = Counter(os.path.realpath(file) for path in paths for file in _files_of(path))
+    twice = [path for path, n in files.items() if n > 1]
     if twice:
         raise AriaError(f"{twice[0]} is given twice: name every log once")
     if len(paths) == 1:
         return [""]
     names = [Path(path).name for path in paths]
     return [f"{part}:" for part in (names if len(set(names)) == len(names) else paths)]
+
+
+def _files_of(path: str | Path) -> Iterator[Path]:
+    for source in sources_of(path, warn=False):
+        yield from source.files
 
 
 def entries_of(source: Source, progress: Progress | None = None) -> Iterator[Entry]:
