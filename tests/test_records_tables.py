@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode, Utterance, without_broken_off
 from aria_dvc.records.readers import read_entries
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.tables import acting_roles, episodes_table, turns_table
 
 KINDS = ("policy", "endpoint")
@@ -54,6 +56,27 @@ def test_what_a_users_log_calls_a_failure_takes_nobodys_turns(failure):
     episodes = read_entries([entry])
     assert turns_table(episodes)["is_action"].tolist() == [True, True, False]
     assert without_broken_off(episodes) == episodes
+
+
+def with_moves(moves) -> dict:
+    said = [("system", "Be kind."), ("a", "Hi"), ("b", "Yes?"), ("a", "Submit")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    return {"messages": messages, "rewards": {"a": 1, "b": 0}, "info": {"moves": moves}}
+
+
+def test_moves_are_left_out_by_their_positions():
+    entries = [with_moves([3]), with_moves([]), with_moves([1, 2])]
+    left = turns_table(read_entries(entries, Reading(moves=False)))
+    acting = [True, True, False, True, True, True, False, False, True]
+    assert left["is_action"].tolist() == acting
+    assert turns_table(read_entries(entries))["is_action"].all()
+
+
+@pytest.mark.parametrize("moves", [["e4"], 12, [7], [-1], [0], [True], [[1]], {"a": 1}, None, "1"])
+def test_a_users_own_moves_are_read_but_not_left_out(moves):
+    assert turns_table(read_entries([with_moves(moves)]))["is_action"].all()
+    with pytest.raises(AriaError, match=r"entry 1: info.moves is .* utterances, 1 to 3 here"):
+        read_entries([with_moves(moves)], Reading(moves=False))
 
 
 def test_an_episode_without_actions_stays_in_the_tables():

@@ -150,6 +150,7 @@ class _Check:
         self.number += 1
         _check_texts(episode)
         _check_grounded(episode)
+        _check_moves(episode)
         if strict_json.written(episode.info, around=1) is None:  # as a line of the raw log
             raise BadEntry(strict_json.TOO_DEEP)
         episode.rewards = credited_rewards(episode, layout, entry, reading, self.judged)
@@ -268,6 +269,19 @@ def _check_grounded(episode: Episode) -> None:
                 f"info.grounded has {len(carried_out)} values for {said} utterances of {role}: "
                 "give true or false for each"
             )
+
+
+def _check_moves(episode: Episode) -> None:
+    """Moves that are left out of credit are told by their positions."""
+    if episode.info.get("moves_credited") is not False:
+        return
+    moves, places = episode.info.get("moves", []), [place for place, _ in episode.numbered()]
+    listed = moves if isinstance(moves, list) else [None]
+    if not all(type(move) is int and move in places for move in listed):
+        raise BadEntry(
+            f"info.moves is {described(moves)}: to leave moves out of credit (--no-moves), give "
+            f"the positions of those utterances, {places[0]} to {places[-1]} here"
+        )
 
 
 def _check_vectors(episode: Episode, width: int) -> None:

@@ -86,7 +86,8 @@ def _uncredited(episodes: Sequence[Episode], lengths: Sequence[int]) -> np.ndarr
     found = np.zeros(sum(lengths), bool)
     for episode, start in zip(episodes, np.cumsum([0, *lengths]), strict=False):
         if episode.info.get("moves_credited") is False:
-            found[start + np.array(episode.info.get("moves", ()), np.int64)] = True
+            moves = np.array(episode.info.get("moves", ()), np.int64)
+            found[start + moves - len(episode.preamble)] = True
     return found
 
 
