@@ -18,6 +18,7 @@ from agent_logs import (
     ROWS,
     TAU,
     VERL,
+    changed,
     csv_bytes,
     lines,
     packed,
@@ -339,6 +340,61 @@ def test_bad_entries_are_skipped_counted_and_kept(tmp_path, caplog):
     assert "already used at" in kept[5]["problem"]
     assert rejected.kinds.total() == 6
     assert f"all 6 of them: {tmp_path / 'rejected'}" in caplog.text
+
+
+def chat(role: str, **more) -> dict:
+    said = [{"role": role, "content": "Hi"}, {"role": "user", "content": "Yes?"}]
+    return {"messages": said, "rewards": {role: 1}, **more}
+
+
+def with_vector(entry: dict, *numbers: float) -> dict:
+    return {**entry, "messages": [{**m, "embedding": numbers} for m in entry["messages"]]}
+
+
+ONE = chat("agent", episode_id="x")
+VECTORS = with_vector(ONE, 1)
+
+
+@pytest.mark.parametrize(
+    ("rejected", "taken"),
+    [
+        ({**ONE, "messages": [*with_vector(ONE, 1, 2)["messages"], *ONE["messages"]]}, ONE),
+        ({**ONE, "messages": [*with_vector(ONE, 1, 2)["messages"], *ONE["messages"]]}, VECTORS),
+        (chat("Agent", episode_id="y", system_prompts={"agent": ""}), ONE),
+        (chat("Agent", rewards={"AGENT": 1}), ONE),
+        (chat("Agent", episode_id="X", system_prompts={"agent": ""}), ONE),
+    ],
+)
+def test_a_rejected_entry_leaves_nothing_behind(tmp_path, caplog, rejected, taken):
+    """Neither its vectors' length nor its roles and ids bind the entries after it."""
+    skipped = Rejected(tmp_path / "rejected")
+    log = lines(tmp_path / "log", rejected, taken, {**taken, "episode_id": "z"})
+    found = list(iter_log(log, Reading(rejected=skipped)))
+    assert [e.episode_id for e in found] == ["x", "z"]
+    assert skipped.kinds.total() == 1
+    assert caplog.messages == []
+
+
+def test_all_episodes_of_a_rejected_entry_are_forgotten(tmp_path, caplog):
+    """A trace that was good goes with its entry, and so does what was odd in it."""
+    entry = changed("verifiers", {})
+    broken = changed("verifiers", {"set": {"traces.0.rewards": [1], "traces.0.id": "tr2"}})
+    both = {**entry, "traces": [*entry["traces"], *broken["traces"]]}
+    for trace, name in zip(both["traces"], ("Solver", "judge"), strict=True):
+        trace["agent"] = {"name": name}
+    skipped = Rejected(tmp_path / "rejected")
+    log = lines(tmp_path / "log", both, chat("solver", episode_id="TR1"))
+    (episode,) = iter_log(log, Reading(rejected=skipped))
+    assert (episode.episode_id, skipped.kinds.total()) == ("TR1", 1)
+    assert caplog.messages == []
+
+
+def test_an_episode_that_comes_back_stops_the_reader_though_it_skips(tmp_path):
+    rows = [ROWS[1], *ROWS[2:], {**ROWS[1], "text": "more"}]
+    skipped = Rejected(tmp_path / "rejected")
+    found = iter_log(parquet_file(tmp_path / "log", rows), Reading(rejected=skipped))
+    with pytest.raises(AriaError, match="row 4: episode_id r1 comes back: sort the rows by"):
+        list(found)
 
 
 def test_the_command_skips_or_stops(tmp_path, capsys):

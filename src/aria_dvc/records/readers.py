@@ -132,6 +132,8 @@ class _Check:
         """The episodes of one entry: all of them, or none and its problem."""
         where, value = entry.where, entry.object()
         found: list[Episode] = []
+        width = self.width
+        self.oddities.begin()
         try:
             _check_writable(value)
             layout = layout_of(value)
@@ -140,6 +142,8 @@ class _Check:
         except BadEntry as problem:
             for episode in found:
                 del self.seen[episode.episode_id]
+            self.width = width
+            self.oddities.forget()
             raise AriaError(f"{where}: {problem}") from None
         return found
 
@@ -156,15 +160,15 @@ class _Check:
         episode.rewards = credited_rewards(episode, layout, entry, reading, self.judged)
         if reading.column is not None:
             note_given(episode, entry, reading.column)
-        self.width = _width(episode) if self.width is None else self.width
-        _check_vectors(episode, self.width)
+        width = _width(episode) if self.width is None else self.width
+        _check_vectors(episode, width)
         self.oddities.look_at(episode, entry, layout.name, where)
         if episode.episode_id in self.seen:
             raise BadEntry(
                 f"episode_id {episode.episode_id} was already used at "
                 f"{self.seen[episode.episode_id]}: give every episode its own id"
             )
-        self.seen[episode.episode_id] = where
+        self.seen[episode.episode_id], self.width = where, width
         return episode
 
 

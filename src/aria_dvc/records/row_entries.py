@@ -156,17 +156,21 @@ def _check_columns(names: list[str], name: str) -> None:
 
 
 def _episodes(rows: Iterator[tuple[int, Row]], name: str, unit: str) -> Iterator[Entry]:
-    """One entry of the `messages` layout an episode."""
+    """One entry of the `messages` layout an episode.
+
+    Raises AriaError where one comes back after another: what came of its first rows is not all of
+    it, which cannot be mended by leaving out the later ones.
+    """
     seen: set[str] = set()
     for episode, group in groupby(rows, key=lambda numbered: numbered[1].get("episode_id")):
         numbered = list(group)
         first, last = numbered[0][0], numbered[-1][0]
         where = f"{name}: {unit} {first}" if first == last else f"{name}: {unit}s {first} to {last}"
         said = [row for _, row in numbered]
+        if str(episode) in seen:
+            raise AriaError(f"{where}: episode_id {episode} comes back: sort the rows by episode")
+        seen.add(str(episode))
         try:
-            if str(episode) in seen:
-                raise BadEntry(f"episode_id {episode} comes back: sort the rows by episode")
-            seen.add(str(episode))
             yield Entry(where, _episode(episode, said))
         except BadEntry as problem:
             raw = orjson.dumps(said, default=str)
