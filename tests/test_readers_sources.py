@@ -176,6 +176,14 @@ def test_what_is_compressed_is_read_and_a_cut_is_told(tmp_path, how):
     assert len(read_log(log)) == 600
 
 
+@pytest.mark.parametrize("first", [0x50, 0x5A, 0x5F])
+def test_zstd_may_begin_with_a_frame_to_skip(tmp_path, first):
+    log = tmp_path / "log"
+    skipped = bytes([first]) + b"\x2a\x4d\x18\x04\0\0\0note"
+    log.write_bytes(skipped + packed(csv_bytes(ROWS), "zst"))
+    assert texts(read_log(log)) == SAID
+
+
 @pytest.mark.parametrize("change", [b"", b"PAR1", "half", "middle"])
 def test_a_damaged_parquet_gets_its_line(tmp_path, change):
     log = parquet_file(tmp_path / "table", ROWS)

@@ -101,3 +101,18 @@ def test_a_group_is_what_the_log_says_or_the_episode_alone():
     episodes = read_entries(entries)
     for table in (turns_table(episodes), episodes_table(episodes)):
         assert table["group_id"].tolist() == ["x", "7", "7", "w", "7", "u"]
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ([0.1], "turn_rewards has 1 values for 2 turns that are credited: give one number for"),
+        ([0.1, None], r"turn_rewards\[1\] is None: give a number for every turn"),
+        (["x", 1], r"turn_rewards\[0\] is 'x': give a number for every turn"),
+    ],
+)
+def test_somebody_elses_credit_is_a_number_for_every_turn(values, problem):
+    said = [{"role": "a", "content": "Hi"}, {"role": "b", "content": "Yes?"}] * 2
+    entry = {"messages": said, "rewards": {"a": 1}, "info": {"turn_rewards": values}}
+    with pytest.raises(AriaError, match=problem):
+        read_entries([entry], Reading(column="turn_rewards"))

@@ -113,7 +113,7 @@ class _Check:
                 episodes = self._episodes(entry)
             except AriaError as problem:
                 if rejected is None:
-                    raise
+                    raise entry.cause(problem) from None
                 rejected.add(entry, problem)
                 continue
             found += len(episodes)

@@ -13,6 +13,8 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from typing import Any, BinaryIO
 
@@ -31,6 +33,8 @@ _KEPT = ("preamble", "system_prompt", "info")
 _OWN = frozenset({*NEEDED, *_READ, *_KEPT})
 _DERIVED = frozenset({"turn", "turns", "embedded"})  # of a table of turns, counted anew
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_COLUMN = rb'"?[A-Za-z_\x80-\xff][\w\x80-\xff .-]*"?'
+_HEADER = re.compile(_COLUMN + rb"([,;\t]" + _COLUMN + rb")+")
 _TOLD = {"true": True, "1": True, "false": False, "0": False}
 _BATCH = 1024
 _MOST_BEFORE = 1000
@@ -40,9 +44,10 @@ Row = dict[str, Any]
 
 
 def is_csv(head: bytes) -> bool:
-    """Whether a file that begins so is CSV: its first line names the column episode_id."""
-    line = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
-    return b"episode_id" in line and not line.startswith((b"{", b"["))
+    """Whether a file that begins so is CSV: its first line names columns, maybe episode_id."""
+    line = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].rstrip()
+    named = b"episode_id" in line and not line.startswith((b"{", b"["))
+    return named or _HEADER.fullmatch(line) is not None
 
 
 def csv_rows(file: BinaryIO, name: str) -> Iterator[Entry]:
@@ -168,13 +173,27 @@ def _episodes(rows: Iterator[tuple[int, Row]], name: str, unit: str) -> Iterator
         where = f"{name}: {unit} {first}" if first == last else f"{name}: {unit}s {first} to {last}"
         said = [row for _, row in numbered]
         if str(episode) in seen:
-            raise AriaError(f"{where}: episode_id {episode} comes back: sort the rows by episode")
+            raise _apart(where, episode)
         seen.add(str(episode))
         try:
-            yield Entry(where, _episode(episode, said))
+            entry = _episode(episode, said)
+            doubt = None if entry["rewards"] else partial(_comes_back, rows, episode, where)
+            yield Entry(where, entry, doubt=doubt)
         except BadEntry as problem:
             raw = orjson.dumps(said, default=str)
             yield Entry(where, None, raw, AriaError(f"{where}: {problem}"))
+
+
+def _comes_back(rows: Iterator[tuple[int, Row]], episode: Any, where: str) -> AriaError | None:
+    """What is wrong where an episode has further rows behind those of others."""
+    with suppress(Exception):  # what is broken there is not what is wrong here
+        if any(row.get("episode_id") == episode for _, row in rows):
+            return _apart(where, episode)
+    return None
+
+
+def _apart(where: str, episode: Any) -> AriaError:
+    return AriaError(f"{where}: episode_id {episode} comes back: sort the rows by episode")
 
 
 _BROKEN = "\0broken"  # the key under which a row says what is wrong with it

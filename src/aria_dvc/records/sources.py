@@ -1,7 +1,8 @@
 """What a path leads to: files of entries, compressed or not, folders of them, standard input.
 
 Everything is recognised by content: gzip and zstd by their first bytes, then Parquet, Arrow, CSV
-(a first line that names an `episode_id`), else JSON. `entries_of` reads entry by entry.
+(a first line of names between commas, semicolons or tabs), else JSON. `entries_of` reads entry by
+entry.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ from aria_dvc.records.entries import Entry
 STDIN = "-"
 BUFFER = 1 << 20
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # a frame of zstd that holds no content
+OTHERS = {
+    "bzip2": re.compile(rb"BZh[1-9]1AY&SY"),
+    "xz": re.compile(rb"\xfd7zXZ\0"),
+    "zip": re.compile(rb"PK(\x03\x04|\x05\x06)"),
+    "7-Zip": re.compile(rb"7z\xbc\xaf\x27\x1c"),
+}
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")  # a file; a stream, as Hugging Face datasets writes them
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 PACKED = (".gz", ".zst")
@@ -196,7 +204,7 @@ def _unpacked(raw: io.BufferedReader) -> io.BufferedReader:
     head = raw.peek(4)
     if head.startswith(GZIP):
         return io.BufferedReader(gzip.GzipFile(fileobj=raw), BUFFER)  # type: ignore[type-var]
-    if head.startswith(ZSTD):
+    if head.startswith(ZSTD) or SKIPPED.match(head):
         import pyarrow as pa
 
         return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"), BUFFER)
@@ -204,7 +212,8 @@ def _unpacked(raw: io.BufferedReader) -> io.BufferedReader:
 
 
 def _read(file: io.BufferedReader, name: str) -> Iterator[Entry]:
-    head = file.peek(8)
+    head = file.peek(16)
+    _check_packed(head, name)
     if head.startswith(PARQUET):
         return row_entries.parquet(_seekable(file), name)
     if head.startswith(ARROW):
@@ -212,6 +221,13 @@ def _read(file: io.BufferedReader, name: str) -> Iterator[Entry]:
     if row_entries.is_csv(file.peek(BUFFER)):
         return row_entries.csv_rows(file, name)
     return json_entries.read(file, name)
+
+
+def _check_packed(head: bytes, name: str) -> None:
+    for how, magic in OTHERS.items():
+        if magic.match(head):
+            remedy = "unpack it, or compress it by gzip or zstd"
+            raise AriaError(f"{name}: packed by {how}, which is not read: {remedy}")
 
 
 def _seekable(file: io.BufferedReader) -> BinaryIO:
