@@ -146,11 +146,21 @@ def test_who_is_credited_is_named_by_role_or_name(agents, rewards):
 
 def test_an_agent_takes_the_reward_that_is_nobodys():
     assert only(OPENAI, agents=("user",)).rewards == {"user": 0.5}
-    two = {**OPENAI, "rewards": {"assistant": 1, "user": 0}}
+    two = {**OPENAI, "reward": None, "rewards": {"assistant": 1, "user": 0}}
     assert only(two).rewards == {"assistant": 1, "user": 0}
     assert only(two, agents=("assistant",)).rewards == {"assistant": 1}
     with pytest.raises(AriaError, match=r"no reward of asistant.*did you mean assistant\?"):
         only(two, agents=("asistant",))
+
+
+@pytest.mark.parametrize(
+    "rewards", [{}, {"assistant": None}, {"assistant": 0.5}, {"assistant": 0.5, "user": 0}]
+)
+def test_one_reward_beside_rewards_by_role(rewards):
+    """Nulls are as if they were not there; of both, each says the same."""
+    episode = only({**OPENAI, "rewards": rewards})
+    assert episode.rewards == {**rewards, "assistant": 0.5}
+    assert episode.prompts["assistant"] == "Help with flights."
 
 
 def test_tau_bench():

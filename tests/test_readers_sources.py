@@ -18,6 +18,7 @@ from agent_logs import (
     ROWS,
     TAU,
     VERL,
+    changed,
     csv_bytes,
     lines,
     packed,
@@ -30,11 +31,12 @@ from malformed import cases, content
 from test_records_fuzz import _mutate, holder, mutated_bytes, outcome, places
 
 from aria_dvc.__main__ import main
+from aria_dvc.credit.logs import read_logs
 from aria_dvc.errors import AriaError
 from aria_dvc.records import json_entries, tables
 from aria_dvc.records.readers import iter_log, read_log
 from aria_dvc.records.reading import Reading, Rejected, kind_of
-from aria_dvc.records.sources import entries_of, sources_of
+from aria_dvc.records.sources import entries_of, prefixes_of, sources_of
 from aria_dvc.records.stored import read_turns
 from aria_dvc.records.tables import turns_table
 from aria_dvc.shown import printable
@@ -174,6 +176,14 @@ def test_what_is_compressed_is_read_and_a_cut_is_told(tmp_path, how):
     assert len(read_log(log)) == 600
 
 
+@pytest.mark.parametrize("first", [0x50, 0x5A, 0x5F])
+def test_zstd_may_begin_with_a_frame_to_skip(tmp_path, first):
+    log = tmp_path / "log"
+    skipped = bytes([first]) + b"\x2a\x4d\x18\x04\0\0\0note"
+    log.write_bytes(skipped + packed(csv_bytes(ROWS), "zst"))
+    assert texts(read_log(log)) == SAID
+
+
 @pytest.mark.parametrize("change", [b"", b"PAR1", "half", "middle"])
 def test_a_damaged_parquet_gets_its_line(tmp_path, change):
     log = parquet_file(tmp_path / "table", ROWS)
@@ -201,6 +211,27 @@ def test_a_folder_is_read_in_natural_order_and_says_what_it_leaves_out(tmp_path,
     (tmp_path / "2.jsonl").write_bytes(orjson.dumps(VERL) + b"\n{")
     with pytest.raises(AriaError, match=r"2\.jsonl: line 2: broken JSON"):
         read_log(tmp_path)
+
+
+@pytest.mark.parametrize("other", ["logs/a.jsonl", "link.jsonl", "links", "logs"])
+def test_a_file_counts_once_however_it_is_named(tmp_path, other):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in ("a", "b"):
+        lines(folder / f"{name}.jsonl", OPENAI)
+    (tmp_path / "link.jsonl").symlink_to(folder / "a.jsonl")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "c.jsonl").symlink_to(folder / "a.jsonl")
+    assert prefixes_of([folder / "a.jsonl", folder / "b.jsonl"]) == ["a.jsonl:", "b.jsonl:"]
+    with pytest.raises(AriaError, match=r"a\.jsonl is given twice: name every log once"):
+        prefixes_of([folder, tmp_path / other])
+
+
+def test_what_a_folder_leaves_out_is_told_once(tmp_path, caplog):
+    lines(tmp_path / "a.jsonl", OPENAI)
+    (tmp_path / "notes.md").write_text("# mine")
+    assert len(read_logs([tmp_path], 0.95)) == 6
+    assert caplog.text.count("notes.md left out") == 1
 
 
 def test_a_single_file_of_a_folder_needs_no_prefix(tmp_path):
@@ -317,6 +348,61 @@ def test_bad_entries_are_skipped_counted_and_kept(tmp_path, caplog):
     assert "already used at" in kept[5]["problem"]
     assert rejected.kinds.total() == 6
     assert f"all 6 of them: {tmp_path / 'rejected'}" in caplog.text
+
+
+def chat(role: str, **more) -> dict:
+    said = [{"role": role, "content": "Hi"}, {"role": "user", "content": "Yes?"}]
+    return {"messages": said, "rewards": {role: 1}, **more}
+
+
+def with_vector(entry: dict, *numbers: float) -> dict:
+    return {**entry, "messages": [{**m, "embedding": numbers} for m in entry["messages"]]}
+
+
+ONE = chat("agent", episode_id="x")
+VECTORS = with_vector(ONE, 1)
+
+
+@pytest.mark.parametrize(
+    ("rejected", "taken"),
+    [
+        ({**ONE, "messages": [*with_vector(ONE, 1, 2)["messages"], *ONE["messages"]]}, ONE),
+        ({**ONE, "messages": [*with_vector(ONE, 1, 2)["messages"], *ONE["messages"]]}, VECTORS),
+        (chat("Agent", episode_id="y", system_prompts={"agent": ""}), ONE),
+        (chat("Agent", rewards={"AGENT": 1}), ONE),
+        (chat("Agent", episode_id="X", system_prompts={"agent": ""}), ONE),
+    ],
+)
+def test_a_rejected_entry_leaves_nothing_behind(tmp_path, caplog, rejected, taken):
+    """Neither its vectors' length nor its roles and ids bind the entries after it."""
+    skipped = Rejected(tmp_path / "rejected")
+    log = lines(tmp_path / "log", rejected, taken, {**taken, "episode_id": "z"})
+    found = list(iter_log(log, Reading(rejected=skipped)))
+    assert [e.episode_id for e in found] == ["x", "z"]
+    assert skipped.kinds.total() == 1
+    assert caplog.messages == []
+
+
+def test_all_episodes_of_a_rejected_entry_are_forgotten(tmp_path, caplog):
+    """A trace that was good goes with its entry, and so does what was odd in it."""
+    entry = changed("verifiers", {})
+    broken = changed("verifiers", {"set": {"traces.0.rewards": [1], "traces.0.id": "tr2"}})
+    both = {**entry, "traces": [*entry["traces"], *broken["traces"]]}
+    for trace, name in zip(both["traces"], ("Solver", "judge"), strict=True):
+        trace["agent"] = {"name": name}
+    skipped = Rejected(tmp_path / "rejected")
+    log = lines(tmp_path / "log", both, chat("solver", episode_id="TR1"))
+    (episode,) = iter_log(log, Reading(rejected=skipped))
+    assert (episode.episode_id, skipped.kinds.total()) == ("TR1", 1)
+    assert caplog.messages == []
+
+
+def test_an_episode_that_comes_back_stops_the_reader_though_it_skips(tmp_path):
+    rows = [ROWS[1], *ROWS[2:], {**ROWS[1], "text": "more"}]
+    skipped = Rejected(tmp_path / "rejected")
+    found = iter_log(parquet_file(tmp_path / "log", rows), Reading(rejected=skipped))
+    with pytest.raises(AriaError, match="row 4: episode_id r1 comes back: sort the rows by"):
+        list(found)
 
 
 def test_the_command_skips_or_stops(tmp_path, capsys):

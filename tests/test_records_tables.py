@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aria_dvc.records.episodes import Episode, Utterance
+from aria_dvc.errors import AriaError
+from aria_dvc.records.episodes import Episode, Utterance, without_broken_off
 from aria_dvc.records.readers import read_entries
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.tables import acting_roles, episodes_table, turns_table
 
 KINDS = ("policy", "endpoint")
@@ -47,6 +49,36 @@ def test_without_kinds_everybody_with_a_reward_acts():
     assert turns_table([played("policy", "scripted:fair")])["is_action"].all()
 
 
+@pytest.mark.parametrize("failure", [{"role": "assistant", "kind": "timeout"}, {"role": "tool"}])
+def test_what_a_users_log_calls_a_failure_takes_nobodys_turns(failure):
+    said = [{"role": role, "content": "Hi"} for role in ("user", "assistant", "tool")]
+    entry = {"messages": said, "rewards": {"user": 1, "assistant": 0}, "info": {"failure": failure}}
+    episodes = read_entries([entry])
+    assert turns_table(episodes)["is_action"].tolist() == [True, True, False]
+    assert without_broken_off(episodes) == episodes
+
+
+def with_moves(moves) -> dict:
+    said = [("system", "Be kind."), ("a", "Hi"), ("b", "Yes?"), ("a", "Submit")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    return {"messages": messages, "rewards": {"a": 1, "b": 0}, "info": {"moves": moves}}
+
+
+def test_moves_are_left_out_by_their_positions():
+    entries = [with_moves([3]), with_moves([]), with_moves([1, 2])]
+    left = turns_table(read_entries(entries, Reading(moves=False)))
+    acting = [True, True, False, True, True, True, False, False, True]
+    assert left["is_action"].tolist() == acting
+    assert turns_table(read_entries(entries))["is_action"].all()
+
+
+@pytest.mark.parametrize("moves", [["e4"], 12, [7], [-1], [0], [True], [[1]], {"a": 1}, None, "1"])
+def test_a_users_own_moves_are_read_but_not_left_out(moves):
+    assert turns_table(read_entries([with_moves(moves)]))["is_action"].all()
+    with pytest.raises(AriaError, match=r"entry 1: info.moves is .* utterances, 1 to 3 here"):
+        read_entries([with_moves(moves)], Reading(moves=False))
+
+
 def test_an_episode_without_actions_stays_in_the_tables():
     games = [played("scripted:fair", "scripted:hard"), played("policy", "scripted:hard")]
     games[1].episode_id = "f"
@@ -63,7 +95,24 @@ def test_a_group_is_what_the_log_says_or_the_episode_alone():
         {**entry, "episode_id": "y", "group_id": 7},
         {**entry, "episode_id": "z", "info": {"group_id": "7"}},
         {**entry, "episode_id": "w", "info": {"group_id": ["7"]}},
+        {**entry, "episode_id": "v", "info": {"group_id": 7}},
+        {**entry, "episode_id": "u", "info": {"group_id": True}},
     ]
     episodes = read_entries(entries)
     for table in (turns_table(episodes), episodes_table(episodes)):
-        assert table["group_id"].tolist() == ["x", "7", "7", "w"]
+        assert table["group_id"].tolist() == ["x", "7", "7", "w", "7", "u"]
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ([0.1], "turn_rewards has 1 values for 2 turns that are credited: give one number for"),
+        ([0.1, None], r"turn_rewards\[1\] is None: give a number for every turn"),
+        (["x", 1], r"turn_rewards\[0\] is 'x': give a number for every turn"),
+    ],
+)
+def test_somebody_elses_credit_is_a_number_for_every_turn(values, problem):
+    said = [{"role": "a", "content": "Hi"}, {"role": "b", "content": "Yes?"}] * 2
+    entry = {"messages": said, "rewards": {"a": 1}, "info": {"turn_rewards": values}}
+    with pytest.raises(AriaError, match=problem):
+        read_entries([entry], Reading(column="turn_rewards"))

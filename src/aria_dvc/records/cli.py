@@ -48,14 +48,14 @@ def run_read(args: argparse.Namespace) -> None:
         AriaError: see `iter_log` and `check_outputs`.
     """
     from aria_dvc.records.schemas import TURNS, write_parts
-    from aria_dvc.records.tables import turn_tables
+    from aria_dvc.records.tables import log_tables
 
     is_mine = table_with(("episode_id", "position", "role", "text", "is_action"))
     check_files(args, {"--out": (args.out, is_mine)}, {"the log": args.logs})
     counts = {"episodes": 0, "groups": 0}
     with reading_of(args) as reading:
         episodes = _counted(read_all(args.logs, replace(reading, game=args.game)), counts)
-        rows = write_parts(args.out, turn_tables(episodes), TURNS)
+        rows = write_parts(args.out, log_tables(episodes), TURNS)
     groups = f" in {counts['groups']} groups" if counts["groups"] < counts["episodes"] else ""
     print(f"{counts['episodes']} episodes{groups}, {rows} utterances: {args.out}")
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
+from aria_dvc.records.names import PLAYABLE
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -58,6 +60,11 @@ class Episode:
     def group_id(self) -> str:
         """Equal for episodes of one configuration that were played together; else the own id."""
         return self.record.group_id or self.episode_id
+
+    @property
+    def failure(self) -> BrokenOff | None:
+        """Who broke it off, in a game of ours; what other logs call a failure may be anything."""
+        return self.record.failure if self.game in PLAYABLE else None
 
     @property
     def record(self) -> Record:
@@ -248,7 +255,7 @@ def without_broken_off(episodes: list[Episode]) -> list[Episode]:
 
     Their outcome says nothing about those who acted.
     """
-    failures = [episode.record.failure for episode in episodes]
+    failures = [episode.failure for episode in episodes]
     return [
         episode
         for episode, failure in zip(episodes, failures, strict=True)

@@ -52,12 +52,14 @@ def _from_list(episode: Episode, entry: dict[str, Any], column: str) -> None:
     if not isinstance(values, list):
         raise BadEntry(f"{column} is {described(values)}: give one number a turn")
     acting = [u for u in episode.utterances if u.role in episode.rewards]
-    if len(values) != len(acting) or not all(is_number(value) for value in values):
+    if len(values) != len(acting):
         raise BadEntry(
             f"{column} has {len(values)} values for {len(acting)} turns that are credited: give "
             "one number for each"
         )
-    for utterance, value in zip(acting, values, strict=True):
+    for place, (utterance, value) in enumerate(zip(acting, values, strict=True)):
+        if not is_number(value):
+            raise BadEntry(f"{column}[{place}] is {described(value)}: give a number for every turn")
         utterance.given = float(value)
 
 

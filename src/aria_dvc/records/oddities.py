@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from aria_dvc.records.episodes import SYSTEM, Episode
@@ -42,6 +42,9 @@ def _squeezed(name: str) -> str:
     return " ".join(seen.split())
 
 
+Names = dict[str, tuple[str, str]]
+
+
 @dataclass
 class Oddities:
     """The names that a log has used so far, and what is odd in it, with its first place.
@@ -49,11 +52,21 @@ class Oddities:
     roles: by their folded form, (name, where). ids: likewise; squeezed: ids without blanks.
     """
 
-    roles: dict[str, tuple[str, str]] = field(default_factory=lambda: {SYSTEM: (SYSTEM, "")})
-    ids: dict[str, tuple[str, str]] = field(default_factory=dict)
-    squeezed: dict[str, tuple[str, str]] = field(default_factory=dict)
+    roles: Names = field(default_factory=lambda: {SYSTEM: (SYSTEM, "")})
+    ids: Names = field(default_factory=dict)
+    squeezed: Names = field(default_factory=dict)
     layout: str = ""
     odd: dict[str, list[str]] = field(default_factory=dict)
+    _undo: list[Callable[[], Any]] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """One more entry comes, of one episode or several."""
+        self._undo = [partial(setattr, self, "layout", self.layout)]
+
+    def forget(self) -> None:
+        """Let go of all that the last entry brought: it is not taken."""
+        while self._undo:
+            self._undo.pop()()
 
     def look_at(self, episode: Episode, entry: dict[str, Any], layout: str, where: str) -> None:
         """Take in one more episode.
@@ -63,11 +76,11 @@ class Oddities:
         self._roles_of(episode, entry, where)
         self._id_of(episode, where)
         for kind in (*_of_entry(episode, entry), *self._of_layout(layout)):
-            self.odd.setdefault(kind, []).append(where)
+            self._note(kind, where)
 
     def tell(self) -> None:
         """A warning for every kind."""
-        for kind, places in self.odd.items():
+        for kind, places in ((kind, places) for kind, places in self.odd.items() if places):
             more = f" (and in {len(places) - 1} more)" if len(places) > 1 else ""
             logger.warning("%s: %s%s", places[0], kind, more)
 
@@ -75,7 +88,7 @@ class Oddities:
         rewarded = sorted(_keys(entry, "rewards"))
         said = (utterance.role for utterance in episode.utterances)
         for role in dict.fromkeys((*said, *rewarded, *episode.prompts)):
-            name, first = self.roles.setdefault(_squeezed(role).casefold(), (role, where))
+            name, first = self._first(self.roles, _squeezed(role).casefold(), role, where)
             if name != role:
                 raise BadEntry(
                     f"role {role!r} beside {name!r}{_at(first)}: they differ in case or blanks "
@@ -84,16 +97,28 @@ class Oddities:
 
     def _id_of(self, episode: Episode, where: str) -> None:
         name = episode.episode_id
-        close, first = self.squeezed.setdefault(_squeezed(name), (name, where))
+        close, first = self._first(self.squeezed, _squeezed(name), name, where)
         if close != name:
             raise BadEntry(
                 f"episode_id {_spelt(name)} beside {_spelt(close)}{_at(first)}: they differ in "
                 "blanks or invisible characters alone: give every episode its own id"
             )
-        alike, first = self.ids.setdefault(name.casefold(), (name, where))
+        alike, first = self._first(self.ids, name.casefold(), name, where)
         if alike != name:
             kind = "episode ids that differ in case alone: they count as different episodes"
-            self.odd.setdefault(kind, []).append(where)
+            self._note(kind, where)
+
+    def _note(self, kind: str, where: str) -> None:
+        places = self.odd.setdefault(kind, [])
+        places.append(where)
+        self._undo.append(places.pop)
+
+    def _first(self, names: Names, key: str, name: str, where: str) -> tuple[str, str]:
+        """The name that stood first under a key, and its place."""
+        if key not in names:
+            names[key] = (name, where)
+            self._undo.append(partial(names.pop, key))
+        return names[key]
 
     def _of_layout(self, layout: str) -> Iterator[str]:
         self.layout = self.layout or layout

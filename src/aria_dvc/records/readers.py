@@ -103,7 +103,7 @@ class _Check:
                 episodes = self._episodes(entry)
             except AriaError as problem:
                 if rejected is None:
-                    raise
+                    raise entry.cause(problem) from None
                 rejected.add(entry, problem)
                 continue
             found += len(episodes)
@@ -122,6 +122,8 @@ class _Check:
         """The episodes of one entry: all of them, or none and its problem."""
         where, value = entry.where, entry.object()
         found: list[Episode] = []
+        width = self.width
+        self.oddities.begin()
         try:
             _check_writable(value)
             layout = layout_of(value)
@@ -130,6 +132,8 @@ class _Check:
         except BadEntry as problem:
             for episode in found:
                 del self.seen[episode.episode_id]
+            self.width = width
+            self.oddities.forget()
             raise AriaError(f"{where}: {problem}") from None
         return found
 
@@ -140,20 +144,21 @@ class _Check:
         self.number += 1
         _check_texts(episode)
         _check_grounded(episode)
+        _check_moves(episode)
         if strict_json.written(episode.info, around=1) is None:  # as a line of the raw log
             raise BadEntry(strict_json.TOO_DEEP)
         episode.rewards = credited_rewards(episode, layout, entry, reading, self.judged)
         if reading.column is not None:
             note_given(episode, entry, reading.column)
-        self.width = _width(episode) if self.width is None else self.width
-        _check_vectors(episode, self.width)
+        width = _width(episode) if self.width is None else self.width
+        _check_vectors(episode, width)
         self.oddities.look_at(episode, entry, layout.name, where)
         if episode.episode_id in self.seen:
             raise BadEntry(
                 f"episode_id {episode.episode_id} was already used at "
                 f"{self.seen[episode.episode_id]}: give every episode its own id"
             )
-        self.seen[episode.episode_id] = where
+        self.seen[episode.episode_id], self.width = where, width
         return episode
 
 
@@ -177,7 +182,7 @@ def _complete(
     if layout.local_groups and "group_id" in episode.info:
         episode.info["group_id"] = reading.prefix + episode.info["group_id"]
     if isinstance(entry.get("info"), dict):
-        episode.info.update(entry["info"])
+        episode.info.update(_with_named_group(entry["info"]))
     if not reading.moves:
         episode.info["moves_credited"] = False
     if (group := _name(entry, "group_id")) is not None:
@@ -186,6 +191,13 @@ def _complete(
         episode.info["group_id"] = _group(entry, reading.group_by)
     if isinstance(named := episode.info.get("group_id"), str):
         _visible(named, "group_id")
+
+
+def _with_named_group(info: dict[str, Any]) -> dict[str, Any]:
+    """`info`, a group that is a whole number as text."""
+    group = info.get("group_id")
+    is_whole = isinstance(group, Integral) and not isinstance(group, bool)
+    return {**info, "group_id": str(group)} if is_whole else info
 
 
 def _group(entry: dict[str, Any], field: str) -> str:
@@ -251,6 +263,19 @@ def _check_grounded(episode: Episode) -> None:
                 f"info.grounded has {len(carried_out)} values for {said} utterances of {role}: "
                 "give true or false for each"
             )
+
+
+def _check_moves(episode: Episode) -> None:
+    """Moves that are left out of credit are told by their positions."""
+    if episode.info.get("moves_credited") is not False:
+        return
+    moves, places = episode.info.get("moves", []), [place for place, _ in episode.numbered()]
+    listed = moves if isinstance(moves, list) else [None]
+    if not all(type(move) is int and move in places for move in listed):
+        raise BadEntry(
+            f"info.moves is {described(moves)}: to leave moves out of credit (--no-moves), give "
+            f"the positions of those utterances, {places[0]} to {places[-1]} here"
+        )
 
 
 def _check_vectors(episode: Episode, width: int) -> None:

@@ -2,17 +2,19 @@
 
 A table with the columns episode_id, role and text holds utterances, an episode's rows together in
 the order spoken. `reward` is the final reward of the row's role, in all of its rows or in some;
-`position`, `group_id`, `game` and `embedding` are optional. Any other table (Parquet, Arrow) holds
-one entry a row.
+`position`, `group_id`, `game`, `embedding` are optional, and so is what `aria read` writes besides:
+`is_action`, `preamble`, `system_prompt`, `info`. Any other table (Parquet, Arrow) holds one entry a
+row.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from typing import Any, BinaryIO
 
@@ -20,13 +22,20 @@ import orjson
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.entries import Entry
-from aria_dvc.records.formats.base import BadEntry, is_number
+from aria_dvc.records.episodes import SYSTEM
+from aria_dvc.records.formats.base import BadEntry
 from aria_dvc.records.layouts import LAYOUTS
+from aria_dvc.records.reading import described
 
 NEEDED = ("episode_id", "role", "text")
-_OWN = frozenset({*NEEDED, "reward", "position", "group_id", "game", "embedding", "is_action"})
+_READ = ("reward", "position", "group_id", "game", "embedding", "is_action")
+_KEPT = ("preamble", "system_prompt", "info")
+_OWN = frozenset({*NEEDED, *_READ, *_KEPT})
 _DERIVED = frozenset({"turn", "turns", "embedded"})  # of a table of turns, counted anew
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_COLUMN = rb'"?[A-Za-z_\x80-\xff][\w\x80-\xff .-]*"?'
+_HEADER = re.compile(_COLUMN + rb"([,;\t]" + _COLUMN + rb")+")
+_TOLD = {"true": True, "1": True, "false": False, "0": False}
 _BATCH = 1024
 _MOST_BEFORE = 1000
 _FILE = b"ARROW1"
@@ -35,9 +44,10 @@ Row = dict[str, Any]
 
 
 def is_csv(head: bytes) -> bool:
-    """Whether a file that begins so is CSV: its first line names the column episode_id."""
-    line = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
-    return b"episode_id" in line and not line.startswith((b"{", b"["))
+    """Whether a file that begins so is CSV: its first line names columns, maybe episode_id."""
+    line = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].rstrip()
+    named = b"episode_id" in line and not line.startswith((b"{", b"["))
+    return named or _HEADER.fullmatch(line) is not None
 
 
 def csv_rows(file: BinaryIO, name: str) -> Iterator[Entry]:
@@ -85,8 +95,6 @@ def _cell(name: str, text: str) -> Any:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
             return text
-    if name == "is_action":
-        return {"true": True, "false": False}.get(text.strip().lower(), text)
     if name == "position" and text.strip().isdigit():
         return int(text)
     return float(text) if name == "reward" and _NUMBER.fullmatch(text) else text
@@ -153,21 +161,39 @@ def _check_columns(names: list[str], name: str) -> None:
 
 
 def _episodes(rows: Iterator[tuple[int, Row]], name: str, unit: str) -> Iterator[Entry]:
-    """One entry of the `messages` layout an episode."""
+    """One entry of the `messages` layout an episode.
+
+    Raises AriaError where one comes back after another: what came of its first rows is not all of
+    it, which cannot be mended by leaving out the later ones.
+    """
     seen: set[str] = set()
     for episode, group in groupby(rows, key=lambda numbered: numbered[1].get("episode_id")):
         numbered = list(group)
         first, last = numbered[0][0], numbered[-1][0]
         where = f"{name}: {unit} {first}" if first == last else f"{name}: {unit}s {first} to {last}"
         said = [row for _, row in numbered]
+        if str(episode) in seen:
+            raise _apart(where, episode)
+        seen.add(str(episode))
         try:
-            if str(episode) in seen:
-                raise BadEntry(f"episode_id {episode} comes back: sort the rows by episode")
-            seen.add(str(episode))
-            yield Entry(where, _episode(episode, said))
+            entry = _episode(episode, said)
+            doubt = None if entry["rewards"] else partial(_comes_back, rows, episode, where)
+            yield Entry(where, entry, doubt=doubt)
         except BadEntry as problem:
             raw = orjson.dumps(said, default=str)
             yield Entry(where, None, raw, AriaError(f"{where}: {problem}"))
+
+
+def _comes_back(rows: Iterator[tuple[int, Row]], episode: Any, where: str) -> AriaError | None:
+    """What is wrong where an episode has further rows behind those of others."""
+    with suppress(Exception):  # what is broken there is not what is wrong here
+        if any(row.get("episode_id") == episode for _, row in rows):
+            return _apart(where, episode)
+    return None
+
+
+def _apart(where: str, episode: Any) -> AriaError:
+    return AriaError(f"{where}: episode_id {episode} comes back: sort the rows by episode")
 
 
 _BROKEN = "\0broken"  # the key under which a row says what is wrong with it
@@ -178,9 +204,16 @@ def _episode(episode: Any, rows: list[Row]) -> Row:
         raise BadEntry(f"{broken}: quote texts with commas or line breaks")
     if episode is None:
         raise BadEntry("no episode_id: every row needs one")
-    first = rows[0]
-    entry: Row = {"episode_id": episode, "messages": _before(rows) + [_message(r) for r in rows]}
-    entry["rewards"] = _rewards(rows)
+    first, before = rows[0], _before(rows)
+    acts = [_acts(row.get("is_action")) for row in rows]
+    said = [row for row, acting in zip(rows, acts, strict=True) if acting is not False]
+    remedy = f"the final reward {_SAME} (discounting is done here)"
+    rewards = _of_roles(said or rows, "reward", remedy)
+    entry: Row = {"episode_id": episode, "messages": before + [_message(row) for row in rows]}
+    entry["rewards"] = rewards
+    entry["system_prompts"] = _of_roles(rows, "system_prompt", f"the prompt {_SAME}")
+    rewarded = [row.get("role") in rewards for row in rows]
+    entry["info"] = _info(first.get("info"), acts, rewarded, len(before))
     for key in ("group_id", "game"):
         if any(row.get(key) != first.get(key) for row in rows):
             raise BadEntry(f"several values of {key} in one episode: give it one")
@@ -198,30 +231,80 @@ def _message(row: Row) -> Row:
 
 
 def _before(rows: list[Row]) -> list[Row]:
-    """Empty system messages for what stands before the first row, by its position."""
+    """The system messages before the first row: what is kept of them, as many as its position."""
+    texts = _preamble(rows[0].get("preamble"))
+    start = _start(rows)
+    if start is not None and start < len(texts):
+        raise BadEntry(f"position begins at {start} behind {len(texts)} messages of preamble")
+    texts += [""] * ((start or 0) - len(texts))
+    return [{"role": SYSTEM, "content": text} for text in texts]
+
+
+def _preamble(value: Any) -> list[str]:
+    texts = _parsed(value)
+    if texts is None:
+        return []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise BadEntry(f"preamble is {described(value)}: give a JSON list of system messages")
+    return list(texts)
+
+
+def _parsed(value: Any) -> Any:
+    """What a JSON text holds; the value itself where it is none, None where it is blank."""
+    if isinstance(value, str) and not value.strip():
+        return None
+    try:
+        return orjson.loads(value) if isinstance(value, str) else value
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _start(rows: list[Row]) -> int | None:
+    """The position of the first row; None where there are no positions."""
     places = [row.get("position") for row in rows]
     if all(place is None for place in places):
-        return []
+        return None
     start = places[0]
     if type(start) is not int or start < 0 or places != list(range(start, start + len(rows))):
         raise BadEntry("position must count up by one from the episode's first row: sort the rows")
     if start > _MOST_BEFORE:
         raise BadEntry(f"position begins at {start}: count an episode's messages from 0")
-    return [{"role": "system", "content": ""}] * start
+    return start
 
 
-def _rewards(rows: list[Row]) -> dict[str, Any]:
-    """Every role's final reward; none for a role whose rows have none."""
+def _acts(value: Any) -> bool | None:
+    """Whether a row is an action, by its `is_action`; None where it does not say."""
+    if value is None or value != value:  # NaN: a cell of a frame without a value
+        return None
+    told = str(value).strip().lower().removesuffix(".0")
+    if told not in _TOLD:
+        raise BadEntry(f"is_action is {described(value)}: give true or false")
+    return _TOLD[told]
+
+
+def _info(given: Any, acts: list[bool | None], rewarded: list[bool], start: int) -> Any:
+    """What is recorded, where rows of a role with a reward that are no actions are moves."""
+    info = _parsed(given)
+    if info is None:
+        info = {}
+    if not isinstance(info, dict) or all(acting is None for acting in acts):
+        return info
+    said = enumerate(zip(acts, rewarded, strict=True), start=start)
+    moves = [place for place, (acting, judged) in said if judged and acting is False]
+    kept = {key: value for key, value in info.items() if key != "moves_credited"}
+    return {**kept, "moves": moves, "moves_credited": False} if moves else kept
+
+
+_SAME = "of a role is the same in all of its rows"
+
+
+def _of_roles(rows: list[Row], column: str, remedy: str) -> dict[str, Any]:
+    """What a column says of every role; nothing of a role whose rows are empty there."""
     found: dict[str, Any] = {}
     for row in rows:
-        role, reward = row.get("role"), row.get("reward")
-        if reward is None or row.get("is_action") is False or not isinstance(role, str):
+        role, value = row.get("role"), row.get(column)
+        if value is None or value == "" or value != value or not isinstance(role, str):
             continue
-        if is_number(reward) and math.isnan(reward):
-            continue
-        if found.setdefault(role, reward) != reward:
-            raise BadEntry(
-                f"several rewards of {role}: the final reward of a role is the same in all of its "
-                "rows (discounting is done here)"
-            )
+        if found.setdefault(role, value) != value:
+            raise BadEntry(f"several {column}s of {role}: {remedy}")
     return found

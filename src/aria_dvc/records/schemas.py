@@ -137,6 +137,11 @@ LOG_VECTORS = Schema(
         Column("embedding", "float32 vector", "the embedding that the log carries"),
     ),
 )
+_KEPT = (
+    ("preamble", "in an episode's first row: JSON of the system messages before it; else empty"),
+    ("system_prompt", "in a role's first row of an episode: what the role was told; else empty"),
+    ("info", "in an episode's first row: JSON of what is recorded besides; else empty"),
+)
 TURNS = Schema(
     "turns",
     "data/turns/<category>/<log>.parquet",
@@ -165,6 +170,7 @@ TURNS = Schema(
             "1 if the environment carried it out, 0 if not; NaN where no environment says so",
             empty=True,
         ),
+        *(Column(name, "text", f"{what}; `aria read` alone", needed=False) for name, what in _KEPT),
     ),
 )
 EPISODES = Schema(

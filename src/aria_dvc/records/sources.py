@@ -1,7 +1,8 @@
 """What a path leads to: files of entries, compressed or not, folders of them, standard input.
 
 Everything is recognised by content: gzip and zstd by their first bytes, then Parquet, Arrow, CSV
-(a first line that names an `episode_id`), else JSON. `entries_of` reads entry by entry.
+(a first line of names between commas, semicolons or tabs), else JSON. `entries_of` reads entry by
+entry.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ from aria_dvc.records.entries import Entry
 STDIN = "-"
 BUFFER = 1 << 20
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # a frame of zstd that holds no content
+OTHERS = {
+    "bzip2": re.compile(rb"BZh[1-9]1AY&SY"),
+    "xz": re.compile(rb"\xfd7zXZ\0"),
+    "zip": re.compile(rb"PK(\x03\x04|\x05\x06)"),
+    "7-Zip": re.compile(rb"7z\xbc\xaf\x27\x1c"),
+}
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")  # a file; a stream, as Hugging Face datasets writes them
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 PACKED = (".gz", ".zst")
@@ -49,8 +57,10 @@ class Source:
         return self.parts or (self.path,)
 
 
-def sources_of(path: str | Path) -> list[Source]:
+def sources_of(path: str | Path, warn: bool = True) -> list[Source]:
     """The files that a path leads to, those of a folder in natural order (2 before 10).
+
+    warn: say which files of a folder are left out.
 
     Raises:
         AriaError: a folder without a log, or a Hugging Face dataset whose files are not named.
@@ -58,7 +68,7 @@ def sources_of(path: str | Path) -> list[Source]:
     if str(path) == STDIN or not os.path.isdir(path):
         return [Source(Path(path))]
     folder = Path(path)
-    found = _dataset(folder) or _splits(folder) or _listed(folder)
+    found = _dataset(folder) or _splits(folder) or _listed(folder, warn)
     if not found:
         kinds = ", ".join(SUFFIXES)
         raise AriaError(f"{path}: cannot be read (a folder without a log): it needs files {kinds}")
@@ -99,11 +109,12 @@ def _described(about: Path, key: str) -> list[Any]:
     return names
 
 
-def _listed(folder: Path) -> list[Source]:
+def _listed(folder: Path, warn: bool) -> list[Source]:
     """Every log below a folder; several have their path before their ids."""
     names = sorted(_below(folder), key=_natural)
     logs = [name for name in names if _bare(name).endswith(SUFFIXES)]
-    if left := [name for name in names if name not in logs]:
+    left = [name for name in names if name not in logs]
+    if left and warn:
         more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
         logger.warning("%s: %s%s left out: no log by its suffix", folder, left[0], more)
     return [Source(folder / name, f"{name}:" if len(logs) > 1 else "") for name in logs]
@@ -132,15 +143,22 @@ def prefixes_of(paths: Sequence[str | Path]) -> list[str]:
     """What the episode ids of each log begin with: nothing, `file:`, or `path:` for equal names.
 
     Raises:
-        AriaError: a log is given twice.
+        AriaError: a file is given twice, by its name, a link to it or a folder that it lies in; or
+            as `sources_of`.
     """
-    twice = [path for path, n in Counter(os.path.realpath(p) for p in paths).items() if n > 1]
+    files = Counter(os.path.realpath(file) for path in paths for file in _files_of(path))
+    twice = [path for path, n in files.items() if n > 1]
     if twice:
         raise AriaError(f"{twice[0]} is given twice: name every log once")
     if len(paths) == 1:
         return [""]
     names = [Path(path).name for path in paths]
     return [f"{part}:" for part in (names if len(set(names)) == len(names) else paths)]
+
+
+def _files_of(path: str | Path) -> Iterator[Path]:
+    for source in sources_of(path, warn=False):
+        yield from source.files
 
 
 def entries_of(source: Source, progress: Progress | None = None) -> Iterator[Entry]:
@@ -186,7 +204,7 @@ def _unpacked(raw: io.BufferedReader) -> io.BufferedReader:
     head = raw.peek(4)
     if head.startswith(GZIP):
         return io.BufferedReader(gzip.GzipFile(fileobj=raw), BUFFER)  # type: ignore[type-var]
-    if head.startswith(ZSTD):
+    if head.startswith(ZSTD) or SKIPPED.match(head):
         import pyarrow as pa
 
         return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"), BUFFER)
@@ -194,7 +212,8 @@ def _unpacked(raw: io.BufferedReader) -> io.BufferedReader:
 
 
 def _read(file: io.BufferedReader, name: str) -> Iterator[Entry]:
-    head = file.peek(8)
+    head = file.peek(16)
+    _check_packed(head, name)
     if head.startswith(PARQUET):
         return row_entries.parquet(_seekable(file), name)
     if head.startswith(ARROW):
@@ -202,6 +221,13 @@ def _read(file: io.BufferedReader, name: str) -> Iterator[Entry]:
     if row_entries.is_csv(file.peek(BUFFER)):
         return row_entries.csv_rows(file, name)
     return json_entries.read(file, name)
+
+
+def _check_packed(head: bytes, name: str) -> None:
+    for how, magic in OTHERS.items():
+        if magic.match(head):
+            remedy = "unpack it, or compress it by gzip or zstd"
+            raise AriaError(f"{name}: packed by {how}, which is not read: {remedy}")
 
 
 def _seekable(file: io.BufferedReader) -> BinaryIO:

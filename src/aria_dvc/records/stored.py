@@ -31,14 +31,14 @@ _ACTION = ["episode_id", "position", "role", "turn"]
 
 
 def read_turns(path: str | Path) -> pd.DataFrame:
-    """The turns of a log (see records/schemas.py).
+    """The turns of a log (see records/schemas.py), without what `aria read` alone adds.
 
     Raises:
         AriaError: as `read_table`; no rows, an episode whose rows are apart or out of order, own
             turns that are counted wrongly, an action without a reward, an empty text, or several
             games, groups or rewards where there is one.
     """
-    turns = read_table(path, TURNS)
+    turns = read_table(path, TURNS)[[column.name for column in TURNS.columns if column.needed]]
     if not len(turns):
         raise TURNS.wrong(path, "has no rows")
     episode = turns["episode_id"].factorize()[0]

@@ -26,13 +26,13 @@ def acting_roles(episode: Episode, players: Collection[str] | None = None) -> se
     """The roles whose utterances get credit.
 
     They have a reward, and were played by one of the kinds `players` (see player_specs.py; None:
-    all), as far as is recorded. Where a role forfeits, nobody else is among them: what it wins by
-    the other's failure says nothing about its own moves.
+    all), as far as is recorded. Where a role forfeits a game of ours, nobody else is among them:
+    what it wins by the other's failure says nothing about its own moves.
     """
-    record = episode.record
+    record, failure = episode.record, episode.failure
     judged = set(episode.rewards)
-    if record.failure is not None:
-        judged &= {record.failure.role}
+    if failure is not None:
+        judged &= {failure.role}
     if players is None:
         return judged
     names = {role: player.name or "" for role, player in record.players.items()}
@@ -86,8 +86,27 @@ def _uncredited(episodes: Sequence[Episode], lengths: Sequence[int]) -> np.ndarr
     found = np.zeros(sum(lengths), bool)
     for episode, start in zip(episodes, np.cumsum([0, *lengths]), strict=False):
         if episode.info.get("moves_credited") is False:
-            found[start + np.array(episode.info.get("moves", ()), np.int64)] = True
+            moves = np.array(episode.info.get("moves", ()), np.int64)
+            found[start + moves - len(episode.preamble)] = True
     return found
+
+
+def log_table(episodes: Sequence[Episode]) -> pd.DataFrame:
+    """`turns_table` with what makes it the same log again: system messages, prompts, `info`."""
+    table = turns_table(episodes)
+    first = ~table.duplicated("episode_id")
+    first_of_role = ~table.duplicated(["episode_id", "role"])
+    of = {episode.episode_id: episode for episode in episodes}
+    rows = list(zip(table["episode_id"], table["role"], first, first_of_role, strict=True))
+    return table.assign(
+        preamble=[_json(of[e].preamble) if at and of[e].preamble else "" for e, _, at, _ in rows],
+        system_prompt=[of[e].prompts.get(r, "") if at else "" for e, r, _, at in rows],
+        info=[_json(of[e].info) if at and of[e].info else "" for e, _, at, _ in rows],
+    )
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _at(values: Sequence[bool], place: int) -> float:
@@ -106,7 +125,7 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
             episode.group_id,
             role,
             episode.prompts.get(role, ""),
-            orjson.dumps(episode.info, option=orjson.OPT_SORT_KEYS).decode(),
+            _json(episode.info),
         )
         for episode in episodes
         for role in episode.rewards
@@ -122,10 +141,10 @@ def records_of(episodes: pd.DataFrame) -> dict[str, Record]:
     return {episode: Record.from_json(orjson.loads(info)) for episode, info in named}
 
 
-def turn_tables(episodes: Iterable[Episode]) -> Iterator[pd.DataFrame]:
-    """`turns_table` in parts of whole episodes, as they come in."""
+def log_tables(episodes: Iterable[Episode]) -> Iterator[pd.DataFrame]:
+    """`log_table` in parts of whole episodes, as they come in."""
     for part in in_parts(episodes):
-        yield turns_table(part)
+        yield log_table(part)
 
 
 def in_parts(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:

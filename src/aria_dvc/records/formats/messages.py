@@ -1,8 +1,9 @@
 """The `messages` layout: chats of any roles, as JSON lines with `messages: [{role, content}]`.
 
 `rewards: {role: R}` has the final reward of every role that acts; `reward: R` is the assistant's,
-or that of whom `--agent` names. System messages before the first utterance are the system prompt of
-all who act, unless `system_prompts: {role: text}` has one for the role.
+or that of whom `--agent` names; where an entry has both, they must agree. System messages before
+the first utterance are the system prompt of all who act, unless `system_prompts: {role: text}` has
+one for the role.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from aria_dvc.records.episodes import SYSTEM, Episode
 from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, list_of
 from aria_dvc.records.formats.openai import ASSISTANT, chat_of
+from aria_dvc.records.reading import described
 from aria_dvc.suggestions import did_you_mean
 
 
@@ -37,11 +39,9 @@ def assistants(episode: Episode) -> list[str]:
 
 def _acting(entry: dict[str, Any], episode: Episode) -> list[str]:
     """The roles with a reward, or who speaks in them; all who speak where nobody has one."""
-    rewards = entry.get("rewards")
-    if rewards is None and entry.get("reward") is not None:
+    roles = list(_given(entry))
+    if not roles and entry.get("reward") is not None:
         return assistants(episode)
-    given = rewards if isinstance(rewards, dict) else {}
-    roles = [role for role, reward in given.items() if reward is not None]
     named = [name for name, role in episode.named.items() if role in roles]
     spoken = dict.fromkeys(u.role for u in episode.utterances if u.role != SYSTEM)
     heard = [role for role in roles if role in spoken or not named]
@@ -56,13 +56,23 @@ def _own_prompts(entry: dict[str, Any]) -> dict[str, str]:
     return prompts
 
 
+def _given(entry: dict[str, Any]) -> dict[str, Any]:
+    """`rewards` without those that are null."""
+    given = entry.get("rewards")
+    roles = given.items() if isinstance(given, dict) else ()
+    return {role: reward for role, reward in roles if reward is not None}
+
+
 def _rewards(entry: dict[str, Any]) -> dict[str, Any]:
-    if entry.get("rewards") is None and entry.get("reward") is not None:
-        return {THE_AGENT: entry["reward"]}
-    rewards = entry.get("rewards") or {}
-    if not isinstance(rewards, dict):
+    if not isinstance(entry.get("rewards") or {}, dict):
         raise BadEntry("rewards must map every acting role to a number")
-    rewards = {role: reward for role, reward in rewards.items() if reward is not None}
+    rewards, single = _given(entry), entry.get("reward")
+    if single is not None and not rewards:
+        return {THE_AGENT: single}
+    if single is not None and single not in _compared(rewards):
+        raise BadEntry(
+            f"reward is {described(single)} and rewards is {described(rewards)}: keep the right one"
+        )
     said = sorted({name for message in entry["messages"] for name in _names(message)})
     if SYSTEM in rewards:
         raise BadEntry(f"rewards names {SYSTEM}, which never acts: name that role differently")
@@ -70,6 +80,11 @@ def _rewards(entry: dict[str, Any]) -> dict[str, Any]:
         hint = did_you_mean(unheard[0], said)
         raise BadEntry(f"rewards names {', '.join(unheard)}, who says nothing{hint}")
     return rewards
+
+
+def _compared(rewards: dict[str, Any]) -> list[Any]:
+    """What a single reward may be: the assistant's, or anybody's where that role has none."""
+    return [rewards[ASSISTANT]] if ASSISTANT in rewards else list(rewards.values())
 
 
 def _names(message: dict[str, Any]) -> set[str]:

@@ -18,6 +18,7 @@ from aria_dvc.records.formats.base import BadEntry, vector_of
 ASSISTANT = "assistant"
 NAMED = frozenset({ASSISTANT, "user"})  # roles in which several people may speak, each by `name`
 TOOLS = frozenset({"tool", "function"})  # here `name` is the tool's
+ROLES = frozenset({ASSISTANT, "user", SYSTEM, "developer", *TOOLS})  # no name of a speaker
 DEVELOPER = "developer"  # what newer models call the role of instructions
 EMPTY = "(empty)"
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
@@ -37,18 +38,35 @@ def chat_of(messages: list[Any]) -> Episode:
     """
     preamble: list[str] = []
     said: list[Utterance] = []
-    named: dict[str, str] = {}
+    roles: dict[str, str] = {}  # speaker -> the role in which it speaks
     for index, message in enumerate(messages):
         _check_keys(message, index)
         if not said and _instructs(message, messages):
             preamble.append(_instructions(message["content"], index))
             continue
         role = speaker(message, index)
-        if role != message["role"]:
-            named[role] = message["role"]
+        _check_speaker(role, message["role"], roles, index)
         vector = vector_of(message.get("embedding"), f"messages[{index}]")
         said.append(Utterance(role, _text(message, index), vector))
+    named = {name: role for name, role in roles.items() if name != role}
     return Episode("", "", said, {}, preamble=preamble, named=named)
+
+
+def _check_speaker(name: str, role: str, roles: dict[str, str], index: int) -> None:
+    """Take in who speaks a message.
+
+    Raises BadEntry for a name by which somebody else would be meant.
+    """
+    if name != role and name in ROLES:
+        raise BadEntry(
+            f"messages[{index}] ({role}) has the name {name!r}, which is a role: name the speaker "
+            "differently"
+        )
+    if (other := roles.setdefault(name, role)) != role:
+        raise BadEntry(
+            f"messages[{index}]: {name!r} speaks as {role} and before as {other}: give every "
+            "speaker a name of its own"
+        )
 
 
 def speaker(message: Mapping[str, Any], index: int) -> str:
