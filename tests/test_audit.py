@@ -195,3 +195,13 @@ def test_a_single_group_has_no_interval_and_is_told_so(tmp_path):
     over = next(row for row in report["signal"] if row["method"] == "shrinkage")
     assert over["over_constant"]["low"] is None
     assert any("Only 1 group" in said for said in report["advice"])
+
+
+OUT_OF_RANGE = [("--seed", "-1"), ("--gamma", "2"), ("--folds", "1")]
+
+
+@pytest.mark.parametrize(("option", "value"), OUT_OF_RANGE)
+def test_a_number_out_of_range_is_one_line(tmp_path, capsys, option, value):
+    assert main(["audit", str(tmp_path / "no log"), option, value]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {option} is {value}")

@@ -196,6 +196,7 @@ def test_a_k_that_is_too_large_is_capped_aloud(tmp_path, caplog):
     [
         (("--folds", "1"), "--folds is 1"),
         (("--gamma", "2"), "--gamma is 2.0"),
+        (("--seed", "-1"), "--seed is -1: folds are dealt by a whole number from 0 on"),
         (("--score", "absent.jsonl"), "absent.jsonl"),
     ],
 )

@@ -188,6 +188,6 @@ def settings_of(args: argparse.Namespace) -> CreditSettings:
             objective=args.objective,
             anchor=args.anchor,
         )
+        return CreditSettings("auto" if args.k is None else args.k, args.seed, aggregate=aggregate)
     except AriaError as problem:
         raise AriaError(f"--{problem}") from None
-    return CreditSettings("auto" if args.k is None else args.k, args.seed, aggregate=aggregate)
