@@ -320,6 +320,9 @@ def test_a_server_that_cannot_start_says_why_in_a_line(tmp_path, capsys):
         for options, problem in (
             ([tmp_path], "neither a fitted credit nor a reward model"),
             ([folder, "--at-once", 0], "--at-once 0: at least one"),
+            ([folder, "--max-tokens", 64], f"--max-tokens is for a reward model, and {folder} "),
+            ([folder, "--precision", "float32"], "--precision is for a reward model, and "),
+            ([folder, "--base", "model"], "holds a fitted credit: leave it out"),
             ([folder, "--port", 99999], "--port 99999: cannot be listened on"),
             ([folder, "--port", taken.getsockname()[1]], "cannot be listened on (Address already"),
             ([folder, "--host", "no.such.host.invalid"], "cannot be listened on"),
