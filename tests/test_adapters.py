@@ -59,6 +59,21 @@ def test_a_folder_and_a_server_give_the_same_credits(tmp_path):
         credits_of(folder)
 
 
+def test_every_message_of_the_assistant_has_its_credit_or_the_chat_is_named(tmp_path):
+    folder = fit(log_file(tmp_path))
+    named = chat("hello", "60?", "I take it")
+    named[0]["name"] = "bot"
+    other = chat("hello", "60?", "I take it")
+    other[2]["name"] = "bob"
+    with serving(credit_app(load_fit(folder))) as served:
+        for source in (folder, served.url):
+            assert len(credits_of(source, "alice")([named])[0]) == 2
+            with pytest.raises(AriaError, match="chat 1 has 2 messages of the assistant but 1"):
+                credits_of(source, "alice")([named, other])
+    as_role = [{**m, "role": {"assistant": "alice"}.get(m["role"], "bob")} for m in other]
+    assert len(credits_of(folder, "alice")([as_role])[0]) == 2
+
+
 @contextmanager
 def full_at_first(app, times: int):
     """A server of `app` that has no room for the first requests."""

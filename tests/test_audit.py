@@ -194,4 +194,37 @@ def test_a_single_group_has_no_interval_and_is_told_so(tmp_path):
     report = audited(write(tmp_path, episodes=12, groups=1), "--html", str(tmp_path / "a.html"))
     over = next(row for row in report["signal"] if row["method"] == "shrinkage")
     assert over["over_constant"]["low"] is None
-    assert any("Only 1 group" in said for said in report["advice"])
+    (only,) = [said for said in report["advice"] if "group" in said]
+    assert only.startswith("Only 1 group: no other can be held out")
+    assert "Signal on held-out episodes of the one group" in (tmp_path / "a.html").read_text()
+
+
+def test_no_interval_of_a_single_group_is_made_up(tmp_path, capsys):
+    log = write(tmp_path, "outcome", episodes=12, groups=1)
+    credit = audited(log, "--credit", "step")["credit"]
+    for found in (credit["leakage"]["later"], credit["sign_agreement"]):
+        assert found["value"] is not None
+        assert found["low"] is found["high"] is None
+    shown = capsys.readouterr().out
+    assert f"{credit['sign_agreement']['value']:.3f}; chance 0.5" in shown
+
+
+@pytest.mark.parametrize("reward", [1.0, 0.1])
+def test_where_all_ended_alike_no_method_is_advised(tmp_path, reward):
+    log = write(tmp_path, episodes=12)
+    entries = [{**json.loads(line), "rewards": {"buyer": reward}} for line in log.open()]
+    log.write_text("\n".join(json.dumps(entry) for entry in entries))
+    advice = audited(log)["advice"]
+    assert advice[0] == "Every episode of buyer ended alike: no credit can tell turns apart."
+    assert len(advice) == 2
+    assert "Only 12 groups" in advice[1]
+
+
+OUT_OF_RANGE = [("--seed", "-1"), ("--gamma", "2"), ("--folds", "1")]
+
+
+@pytest.mark.parametrize(("option", "value"), OUT_OF_RANGE)
+def test_a_number_out_of_range_is_one_line(tmp_path, capsys, option, value):
+    assert main(["audit", str(tmp_path / "no log"), option, value]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {option} is {value}")

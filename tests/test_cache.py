@@ -450,6 +450,41 @@ def test_list_counts_by_kind(cache, capsys):
         assert line in out
 
 
+@pytest.mark.parametrize("hour", [0.01, 12, 23.9])
+def test_vectors_are_as_old_as_their_day_says_at_most(cache, capsys, monkeypatch, hour):
+    now = 20_000 * DAY_S + hour * 3600
+    monkeypatch.setattr(time, "time", lambda: now)
+    stored()
+    assert main(["cache", "list"]) == 0
+    assert "used less than a day ago" in capsys.readouterr().out
+    assert main(["cache", "prune", "--days", "0.5"]) == 0
+    assert "removed 0 " in capsys.readouterr().out
+    change(cache, "UPDATE vectors SET day = day - 2 WHERE rowid = 1")
+    assert main(["cache", "list"]) == 0
+    assert "used 0 to 1 days ago" in capsys.readouterr().out
+    assert main(["cache", "prune", "--days", "1"]) == 0
+    assert "removed 1 " in capsys.readouterr().out
+    assert len(VectorStore("m").get(TEXTS)) == 2
+
+
+@pytest.mark.parametrize(
+    ("days", "said"), [(0.5, "less than a day"), (1.5, "1 day"), (3, "3 days")]
+)
+def test_one_age_is_said_once(cache, capsys, days, said):
+    training(cache, "a", 1, days)
+    assert main(["cache", "list"]) == 0
+    assert f"used {said} ago\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("bound", ["-1", "nan", "inf", "ten"])
+@pytest.mark.parametrize("option", ["--gib", "--days"])
+def test_a_bound_that_is_none_is_one_line_with_the_remedy(cache, capsys, option, bound):
+    with pytest.raises(SystemExit):
+        main(["cache", "prune", option, bound])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"argument {option}: {bound} is no bound: give a number from 0 on" in line
+
+
 def test_verify_names_file_and_line(cache, capsys):
     journal = cache / "collect" / key("key")
     journal.mkdir(parents=True)

@@ -151,6 +151,21 @@ def test_only_dialogues_of_the_fitted_kind_are_scored(tmp_path, capsys):
     assert run(log, "--score", other, "--game", "negotiation", *options) == 0
 
 
+def test_moves_are_left_out_of_the_scored_log_too(tmp_path):
+    log = rewritten(write_log(tmp_path / "log.jsonl", 9, seed=3), info={"moves": [2]})
+    new = write_log(tmp_path / "new.jsonl", 4, 4, rewards=False)
+    rewritten(new, info={"moves": [0, 3]})
+    out = tmp_path / "out.parquet"
+    options = ("--score", new, "--method", "prefix", "--out", out)
+    assert run(log, *options) == 0
+    every = pd.read_parquet(out)
+    assert run(log, *options, "--no-moves") == 0
+    kept = pd.read_parquet(out)
+    assert set(every["position"]) - set(kept["position"]) == {0}
+    assert len(kept) == len(every) - 4
+    assert kept["turns"].tolist() == every.query("position > 0")["turns"].tolist()
+
+
 @pytest.mark.parametrize("method", ANY_GAME)
 def test_a_single_episode_has_a_credit(tmp_path, method):
     log, out = write_log(tmp_path / "log.jsonl", 1, seed=3), tmp_path / "out.parquet"
@@ -187,6 +202,7 @@ def test_a_k_that_is_too_large_is_capped_aloud(tmp_path, caplog):
     [
         (("--folds", "1"), "--folds is 1"),
         (("--gamma", "2"), "--gamma is 2.0"),
+        (("--seed", "-1"), "--seed is -1: folds are dealt by a whole number from 0 on"),
         (("--score", "absent.jsonl"), "absent.jsonl"),
     ],
 )

@@ -209,6 +209,41 @@ def test_a_credit_table_may_be_given_and_must_be_of_this_log(tmp_path, capsys):
     assert "--credit: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("target", ["parquet", "csv"])
+def test_a_table_is_written_only_of_the_log_that_it_is_of(tmp_path, capsys, target):
+    log = log_file(tmp_path)
+    table, path, out = credit_of(log), tmp_path / "credit.parquet", tmp_path / "out"
+    given, text = ["--credit", path, "--to", target, "--out", out], log.read_text()
+    log.write_text(text.replace("half each", "half"), "utf-8")
+    assert "says something else there" in refused(capsys, log, *given)
+    log.write_text(text.replace('"e3"', '"new"'), "utf-8")
+    assert "no credit of episode new, position 1" in refused(capsys, log, *given)
+    log.write_text("".join(text.splitlines(keepends=True)[:-1]), "utf-8")
+    said = f"5 of {len(table)} rows are no actions of this log (the first: episode e23, position 1)"
+    assert said in refused(capsys, log, *given)
+    log.write_text(text, "utf-8")
+    table.iloc[:-1].to_parquet(path)
+    assert "no credit of episode e23, position 5" in refused(capsys, log, *given)
+    table.to_parquet(path)
+    assert "rows are no actions" in refused(capsys, log, *given, "--agent", "alice")
+    assert "absent" in refused(capsys, tmp_path / "absent.jsonl", *given)
+    assert not out.exists()
+    assert main(["export", str(log), *map(str, given)]) == 0
+
+
+def test_a_table_of_dialogues_without_outcome_is_written(tmp_path):
+    log, new, path = log_file(tmp_path), tmp_path / "new.jsonl", tmp_path / "credit.parquet"
+    lines = [json.loads(line) for line in log.open()]
+    for line in lines[:4]:
+        del line["rewards"]
+    new.write_text("\n".join(json.dumps(line) for line in lines[:6]), "utf-8")
+    options = ["--score", str(new), "--method", "prefix", "--out", str(path)]
+    assert main(["credit", str(log), *options]) == 0
+    out = tmp_path / "out.csv"
+    assert main(["export", str(new), "--credit", str(path), "--to", "csv", "--out", str(out)]) == 0
+    assert len(pd.read_csv(out)) == len(pd.read_parquet(path)) == 30
+
+
 def refused(capsys, log: Path, *options: object) -> str:
     assert main(["export", str(log), *map(str, options)]) == 1
     (line,) = capsys.readouterr().err.splitlines()

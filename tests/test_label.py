@@ -193,6 +193,7 @@ def test_a_table_that_is_damaged_inside_is_told(tmp_path, capsys):
         ("--k 90 --sample 20", "utterances hold "),
         ("--k 3 --sample 0", "--sample: 0 is below 1"),
         ("--k 3 --workers 0", "--workers: 0 is below 1"),
+        ("--k 3 --seed -1", "--seed: -1 is below 0"),
         ("--fitted x --sample 5", "--sample: --fitted knows that already"),
         ("--fitted x", "no fitted credit there"),
     ],

@@ -190,6 +190,26 @@ def test_dialogues_are_scored_one_credit_an_assistant_message(fitted):
         assert last == [own[-1] for own in scores]
 
 
+@pytest.mark.parametrize("names", [{3: "bot"}, {1: "bot", 3: "bot"}, {0: "ann", 1: "a", 3: "b"}])
+def test_speakers_with_names_of_their_own_are_the_roles_they_speak_in(fitted, names):
+    plain = [{"role": "user", "content": "50?"}, *chat("hello", "60?", "I take it")]
+    named = [{**m, "name": names[i]} if i in names else m for i, m in enumerate(plain)]
+    items = [{"messages": said, "agent": "alice"} for said in (plain, named)]
+    with serving(credit_app(fitted)) as served:
+        answer = httpx.post(f"{served.url}/score_dialogues", json={"items": items})
+    first, second = answer.json()["scores"]
+    assert len(first) == 2
+    assert first == second
+
+
+def test_a_name_that_is_a_fitted_role_is_that_role(fitted):
+    said = chat("hello", "60?", "I take it")
+    said[2]["name"] = "bob"
+    (episode,) = read_log_of({"messages": said})
+    roles = [utterance.role for utterance in fitted.renamed(episode, "alice").utterances]
+    assert roles == ["alice", "bob", "bob"]
+
+
 def read_log_of(item: dict):
     from aria_dvc.records.readers import read_entries
     from aria_dvc.records.reading import Reading
@@ -301,6 +321,9 @@ def test_a_server_that_cannot_start_says_why_in_a_line(tmp_path, capsys):
         for options, problem in (
             ([tmp_path], "neither a fitted credit nor a reward model"),
             ([folder, "--at-once", 0], "--at-once 0: at least one"),
+            ([folder, "--max-tokens", 64], f"--max-tokens is for a reward model, and {folder} "),
+            ([folder, "--precision", "float32"], "--precision is for a reward model, and "),
+            ([folder, "--base", "model"], "holds a fitted credit: leave it out"),
             ([folder, "--port", 99999], "--port 99999: cannot be listened on"),
             ([folder, "--port", taken.getsockname()[1]], "cannot be listened on (Address already"),
             ([folder, "--host", "no.such.host.invalid"], "cannot be listened on"),

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def groups_drawn(group: np.ndarray, draws: int, seed: int) -> Iterator[np.ndarray]:
-    """Row numbers of so many samples of as many whole groups, drawn with replacement.
+    """Row numbers of so many samples of as many whole groups, with replacement; none of one group.
 
     group: (n,) what each row belongs to, of any type.
     """
@@ -16,5 +16,5 @@ def groups_drawn(group: np.ndarray, draws: int, seed: int) -> Iterator[np.ndarra
     order = np.argsort(codes, kind="stable")
     rows = np.split(order, np.cumsum(np.bincount(codes))[:-1])
     rng, count = np.random.default_rng(seed), len(rows)
-    for _ in range(draws):
+    for _ in range(draws if count > 1 else 0):
         yield np.concatenate([rows[one] for one in rng.integers(count, size=count)])

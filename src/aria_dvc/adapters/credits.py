@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.formats.openai import EMPTY, is_special
+from aria_dvc.records.formats.openai import ASSISTANT, EMPTY, is_special, speaker
 from aria_dvc.records.oddities import is_visible
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def credits_of(
     def credits(chats: Sequence[Messages]) -> list[list[float]]:
         entries = [{"messages": spoken(chat)} for chat in chats]
         episodes = read_entries(entries, Reading(need_rewards=False, warn=False))
-        return _whole(fitted.score([(who, episode) for episode in episodes]))
+        return _whole(fitted.score([(who, episode) for episode in episodes]), chats, who)
 
     return credits
 
@@ -88,18 +88,32 @@ def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float)
                 raise AriaError(f"{error}: check the address, and that `aria serve` runs") from None
             except (TypeError, KeyError):
                 raise AriaError(f"{url} does not answer like `aria serve`: mend it") from None
-        return _whole(found)
+        return _whole(found, chats, agent)
 
     return credits
 
 
-def _whole(scores: Sequence[Sequence[float | None]]) -> list[list[float]]:
-    for number, own in enumerate(scores):
+def _whole(
+    scores: Sequence[Sequence[float | None]], chats: Sequence[Messages], agent: str | None
+) -> list[list[float]]:
+    """The credits, if each of the agent's messages has one."""
+    for number, (own, chat) in enumerate(zip(scores, chats, strict=True)):
         if not own or any(value is None for value in own):
             raise AriaError(
                 f"chat {number} has a message without a credit: it is too long, or none"
             )
+        if len(own) != (said := _said(chat, agent)):
+            raise AriaError(
+                f"chat {number} has {said} messages of the assistant but {len(own)} credits: leave "
+                "out a name that is another fitted role's, or name the agent"
+            )
     return [[float(value) for value in own if value is not None] for own in scores]
+
+
+def _said(chat: Messages, agent: str | None) -> int:
+    """How many messages are the assistant's, who may stand there as the fitted role too."""
+    own = (ASSISTANT, agent)
+    return sum(m["role"] == ASSISTANT or speaker(m, at) in own for at, m in enumerate(chat))
 
 
 def centred(values: Sequence[Sequence[float]], groups: Sequence[Hashable]) -> list[list[float]]:

@@ -9,7 +9,9 @@ FEW_GROUPS = 30
 
 def advice(report: dict[str, Any]) -> list[str]:
     """A few sentences, the most important first."""
-    found = [*_data(report), *_signal(report), *_cells(report)]
+    found = _data(report)
+    if any(_varies(about["reward"]) for about in report["contents"]["roles"].values()):
+        found += [*_signal(report), *_cells(report)]
     if "credit" in report:
         found += _credit(report["credit"])
     return found or ["Nothing stands out: train on it, and compare with plain returns."]
@@ -18,10 +20,14 @@ def advice(report: dict[str, Any]) -> list[str]:
 def _data(report: dict[str, Any]) -> list[str]:
     there, said = report["contents"], []
     for role, about in there["roles"].items():
-        reward = about["reward"]
-        if reward is not None and reward["deviation"] == 0:
+        if about["reward"] is not None and not _varies(about["reward"]):
             said.append(f"Every episode of {role} ended alike: no credit can tell turns apart.")
-    if there["groups"] < FEW_GROUPS:
+    if there["groups"] == 1:
+        said.append(
+            "Only 1 group: no other can be held out, so no figure tells of unseen ones, and none "
+            "has an interval. Add tasks, or name what sets episodes apart by --group-by."
+        )
+    elif there["groups"] < FEW_GROUPS:
         said.append(
             f"Only {there['groups']} groups: intervals are wide, and held-out figures may change "
             "with the folds. Add more tasks rather than more trials of the same."
@@ -29,7 +35,15 @@ def _data(report: dict[str, Any]) -> list[str]:
     return said
 
 
+def _varies(reward: dict[str, Any] | None) -> bool:
+    """Whether not all episodes ended alike; they did where nobody has a reward."""
+    return reward is not None and bool(reward["quantiles"][0] < reward["quantiles"][-1])
+
+
 def _signal(report: dict[str, Any]) -> list[str]:
+    """What a fit on some groups tells of the others; nothing where there is a single one."""
+    if report["contents"]["groups"] == 1:
+        return []
     rows = [row for row in report["signal"] if row["role"] == "all"]
     known = [row for row in rows if row["over_turn_index"] is not None]
     if not known:
@@ -87,13 +101,13 @@ def _credit(credit: dict[str, Any]) -> list[str]:
             "of several episodes have different credits: the credit looks at what came after. It "
             "is noisier than it need be; aggregate it, or take an out-of-fold estimate."
         )
-    elif leak["later"]["low"] > 0.1:
+    elif (leak["later"]["low"] or 0) > 0.1:
         said.append(
             f"Outcome and length add {leak['later']['value']:.0%} to what the past tells of the "
             "credit: it may look at what came after the action."
         )
     signs = credit["sign_agreement"]
-    if signs["value"] is not None and signs["low"] <= 0.5:
+    if signs["low"] is not None and signs["low"] <= 0.5:
         said.append(
             "Its sign agrees with a held-out estimate of the advantage no more often than chance: "
             "do not train on it without a comparison with plain returns."

@@ -60,7 +60,7 @@ def run_audit(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
     Raises:
-        AriaError: see `audit` and `check_outputs`.
+        AriaError: see `audit` and `check_outputs`; options out of range.
     """
     _check(args)
     from aria_dvc.aside import written_aside
@@ -69,8 +69,7 @@ def run_audit(args: argparse.Namespace) -> None:
     from aria_dvc.files import write_json
     from aria_dvc.records.cli import read_all
 
-    credit = Aggregate("aria", args.gamma, args.folds)
-    settings = CreditSettings("auto" if args.k is None else args.k, args.seed, aggregate=credit)
+    settings = _settings(args)
     with reading_of(args) as reading:
         how = replace(reading, game=args.game, column=args.credit)
         report = audit(read_all(args.logs, how), settings, args.credit, args.embed)
@@ -80,6 +79,14 @@ def run_audit(args: argparse.Namespace) -> None:
     if args.html:
         with written_aside(args.html) as aside:
             aside.write_text(page(report), "utf-8")
+
+
+def _settings(args: argparse.Namespace) -> CreditSettings:
+    try:
+        credit = Aggregate("aria", args.gamma, args.folds)
+        return CreditSettings("auto" if args.k is None else args.k, args.seed, aggregate=credit)
+    except AriaError as problem:
+        raise AriaError(f"--{problem}") from None
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -104,7 +104,8 @@ def leakage(frame: pd.DataFrame, q: np.ndarray, seed: int = 0) -> dict[str, Any]
         twins: actions said word for word after the same history in several episodes; differing:
             the share of them whose credits differ, which only the future can explain. later: what
             the outcome and the turns to go add to the R2 of turn and expectation q, with a 95 %
-            interval over groups; an upper bound, as far as q is not the whole expectation.
+            interval over groups (see `_interval`); an upper bound, as far as q is not the whole
+            expectation.
     """
     cell = frame.groupby("cell")
     several = cell["episode"].transform("nunique") > 1
@@ -118,12 +119,20 @@ def leakage(frame: pd.DataFrame, q: np.ndarray, seed: int = 0) -> dict[str, Any]
     value = _added(known, full, frame["credit"].to_numpy())
     draws = groups_drawn(frame["group"].to_numpy(), DRAWS, seed)
     given = frame["credit"].to_numpy()
-    spread = np.quantile([_added(known[d], full[d], given[d]) for d in draws], [0.025, 0.975])
+    interval = _interval([_added(known[d], full[d], given[d]) for d in draws])
     return {
         "twins": int(several.sum()),
         "differing": differing,
-        "later": {"value": value, "low": float(spread[0]), "high": float(spread[1])},
+        "later": {"value": value, **interval},
     }
+
+
+def _interval(values: list[float]) -> dict[str, float | None]:
+    """`low` and `high` of 95 % of the values of draws; None where there was a single group."""
+    if not values:
+        return {"low": None, "high": None}
+    low, high = np.quantile(values, [0.025, 0.975])
+    return {"low": float(low), "high": float(high)}
 
 
 def _added(known: np.ndarray, full: np.ndarray, credit: np.ndarray) -> float:
@@ -157,9 +166,8 @@ def _signs(frame: pd.DataFrame, centred: np.ndarray, advantage: np.ndarray) -> d
     """
     counted = (np.abs(centred) > 1e-12) & (np.abs(advantage) > 1e-12)
     if not counted.any():
-        return {"value": None, "turns": 0}
+        return {"value": None, "low": None, "high": None, "turns": 0}
     same = np.sign(centred[counted]) == np.sign(advantage[counted])
     draws = groups_drawn(frame["group"].to_numpy()[counted], DRAWS, 0)
-    low, high = np.quantile([same[rows].mean() for rows in draws], [0.025, 0.975])
-    value = float(same.mean())
-    return {"value": value, "low": float(low), "high": float(high), "turns": int(counted.sum())}
+    interval = _interval([float(same[rows].mean()) for rows in draws])
+    return {"value": float(same.mean()), **interval, "turns": int(counted.sum())}

@@ -27,7 +27,8 @@ def tables(report: dict[str, Any]) -> list[Table]:
         for s in report["signal"]
     ]
     head = ["estimator", "role", "skill over the role's mean", "over the turn index"]
-    found.append(("Signal on held-out groups", head, skills))
+    held = "episodes of the one group" if there["groups"] == 1 else "groups"
+    found.append((f"Signal on held-out {held}", head, skills))
     cells = report["cells"]
     row = [str(cells["intentions"]), str(cells["cells"]), f"{cells['shared']:.1%}"]
     found.append(
@@ -82,7 +83,8 @@ def _credit(credit: dict[str, Any]) -> Table:
 def _agreement(signs: dict[str, Any]) -> str:
     if signs["value"] is None:
         return "-"
-    return f"{signs['value']:.3f} ({signs['low']:.3f} to {signs['high']:.3f}); chance 0.5"
+    spread = "" if signs["low"] is None else f" ({signs['low']:.3f} to {signs['high']:.3f})"
+    return f"{signs['value']:.3f}{spread}; chance 0.5"
 
 
 def _number(value: float | None) -> str:

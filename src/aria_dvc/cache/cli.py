@@ -43,9 +43,12 @@ def add_cache_parser(subparsers: Any) -> None:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value < float("inf"):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text} is no bound: give a number from 0 on")
     return value
 
 
@@ -60,7 +63,7 @@ def run_list(args: argparse.Namespace) -> None:
         size = sum(one.size for one in found if one.kind == kind)
         print(
             f"{len(ages):6d} {kind:21s} {_told(size):>10s}   "
-            f"used {max(0.0, min(ages)):.0f} to {max(0.0, *ages):.0f} days ago"
+            f"used {_ago(int(max(0.0, min(ages))), int(max(0.0, *ages)))}"
         )
     print(f"{len(found):6d} {'in all':21s} {_told(sum(one.size for one in found)):>10s}")
 
@@ -107,6 +110,13 @@ def _folder() -> Path:
     if not folder.is_dir():
         raise AriaError(f"{folder} is no folder: run where the pipeline runs, or set {VARIABLE}")
     return folder
+
+
+def _ago(least: int, most: int) -> str:
+    """When the last and the first of some were used, in whole days since."""
+    if least < most:
+        return f"{least} to {most} days ago"
+    return {0: "less than a day ago", 1: "1 day ago"}.get(most, f"{most} days ago")
 
 
 def _told(size: float) -> str:

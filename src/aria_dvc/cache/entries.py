@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ DAY_S = 86400
 class Entry:
     """Something that is kept or goes as a whole.
 
-    used: time of the last use, in seconds since 1970.
+    used: time of the last use, in seconds since 1970; of vectors, of which only the day is known,
+        the latest that it may have been.
     day: of vectors: those that were last used on that day since 1970.
     """
 
@@ -91,7 +93,7 @@ def _vectors(cache: Path) -> Iterator[Entry]:
     file = vectors_file(cache)
     try:
         for day, size in sorted(days(file).items()):
-            yield Entry(VECTORS, file, size, float(day * DAY_S), day)
+            yield Entry(VECTORS, file, size, min(time.time(), (day + 1.0) * DAY_S), day)
     except sqlite3.DatabaseError as error:
         if not is_unreadable(error):
             raise

@@ -126,10 +126,15 @@ class FittedCredit:
         return named
 
     def renamed(self, episode: Episode, agent: str) -> Episode:
-        """The episode in the fitted log's roles: assistant is the agent, user the other one."""
-        others = [role for role in self.about["roles"] if role != agent]
-        other = others[0] if len(others) == 1 else "user"
-        names = {"assistant": agent, "user": other}
+        """The episode in the fitted log's roles: assistant is the agent, user the other one.
+
+        A speaker with a name of its own is whom it speaks as, unless the name is a fitted role.
+        """
+        fitted = self.about["roles"]
+        others = [role for role in fitted if role != agent]
+        names = {"assistant": agent, "user": others[0] if len(others) == 1 else "user"}
+        for name, role in episode.named.items():
+            names.setdefault(name, name if name in fitted else names.get(role, role))
         said = [replace(u, role=names.get(u.role, u.role)) for u in episode.utterances]
         return replace(episode, utterances=said)
 

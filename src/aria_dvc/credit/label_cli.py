@@ -81,10 +81,10 @@ def _check(args: argparse.Namespace) -> None:
         for option in ("sample", "seed", "embed"):
             if getattr(args, option) is not None:
                 raise AriaError(f"--{option}: --fitted knows that already: leave one of them out")
-    for option in ("sample", "workers"):
+    for option, least in (("sample", 1), ("workers", 1), ("seed", 0)):
         value = getattr(args, option)
-        if value is not None and value < 1:
-            raise AriaError(f"--{option}: {value} is below 1")
+        if value is not None and value < least:
+            raise AriaError(f"--{option}: {value} is below {least}")
 
 
 def _labeller(args: argparse.Namespace, found: Survey) -> Labeller:

@@ -111,9 +111,10 @@ def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
 
     from aria_dvc.intentions.embedding import unit
 
-    tables, vectors = [], []
+    tables, vectors, left_out = [], [], []
     for part in in_parts(episodes):
         tables.append(_without_copies(part))
+        left_out += [_left_out(episode) for episode in part]
         vectors.append(_carried(part) if own_vectors else None)
     turns = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     del tables
@@ -121,11 +122,19 @@ def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
     if len(games) > 1:
         raise AriaError(f"logs of several games ({', '.join(games)}): credit one game at a time")
     kept = [found for found in vectors if found is not None]
-    if len(kept) < len(vectors):
-        return Log.of(turns, None, gamma)
-    if len({found.shape[1] for found in kept}) > 1:
+    whole = len(kept) == len(vectors)
+    if whole and len({found.shape[1] for found in kept}) > 1:
         raise AriaError(UNLIKE_VECTORS)
-    return Log.of(turns, unit(np.concatenate(kept)), gamma)
+    log = Log.of(turns, unit(np.concatenate(kept)) if whole else None, gamma)
+    return replace(log, left_out=np.concatenate(left_out))
+
+
+def _left_out(episode: Episode) -> np.ndarray:
+    """(n,) bool: the moves of an episode whose moves are left out of credit."""
+    found = np.zeros(len(episode.utterances), bool)
+    if episode.info.get("moves_credited") is False:
+        found[np.array(episode.info.get("moves", ()), np.int64)] = True
+    return found
 
 
 def _without_copies(episodes: list[Episode]) -> pd.DataFrame:
@@ -152,7 +161,7 @@ def _carried(episodes: list[Episode]) -> np.ndarray | None:
 
 
 def _with_actions(scored: Log, fitted: Log) -> Log:
-    """`scored` with what the fitted roles say as its actions.
+    """`scored` with what the fitted roles say as its actions, but for moves that are left out.
 
     Raises:
         AriaError: the logs are of two games, or none of those roles says anything.
@@ -163,6 +172,8 @@ def _with_actions(scored: Log, fitted: Log) -> Log:
         )
     acting = np.unique(fitted.role[fitted.actions])
     is_action = np.isin(scored.role, acting)
+    if scored.left_out is not None:
+        is_action &= ~scored.left_out
     if not is_action.any():
         raise AriaError(
             f"score: no action of {', '.join(acting)}, the fitted roles; the log has "

@@ -43,12 +43,12 @@ def settings_of(args: argparse.Namespace) -> CreditSettings:
     Raises AriaError for a number out of range.
     """
     typed = {name: getattr(args, name) for name in _AGGREGATE if is_typed(args, name)}
+    seed = args.seed if is_typed(args, "seed") else CreditSettings.seed
     try:
         aggregate = Aggregate(**typed)
+        return CreditSettings("auto" if args.k is None else args.k, seed, aggregate=aggregate)
     except AriaError as problem:
         raise AriaError(f"--{problem}") from None
-    seed = args.seed if is_typed(args, "seed") else CreditSettings.seed
-    return CreditSettings("auto" if args.k is None else args.k, seed, aggregate=aggregate)
 
 
 def is_typed(args: argparse.Namespace, option: str) -> bool:

@@ -65,13 +65,20 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class CreditSettings:
-    """k: number of intentions, or auto for what `select_k` chooses. seed: deals the folds."""
+    """k: number of intentions, or auto for what `select_k` chooses. seed: deals the folds.
+
+    Raises AriaError for a number out of range.
+    """
 
     k: int | Literal["auto"] = "auto"
     seed: int = 0
     cluster: Cluster = Cluster()
     select_k: SelectK = SelectK()
     aggregate: Aggregate = Aggregate()
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise AriaError(f"seed is {self.seed}: folds are dealt by a whole number from 0 on")
 
 
 if TYPE_CHECKING:

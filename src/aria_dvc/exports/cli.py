@@ -85,19 +85,21 @@ def run_export(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
     Raises:
-        AriaError: see `credit_of`, `read_logs`, `chats_of` and the targets.
+        AriaError: see `credit_of`, `read_logs`, `chats_of`, `check_table` and the targets.
     """
     _check(args)
-    from aria_dvc.exports.turns import chats_of, check_texts, read_credit
+    from aria_dvc.exports.turns import chats_of, check_table, check_texts, read_credit
 
     with reading_of(args) as reading:
         table = read_credit(args.credit) if args.credit else credit_table_of(args, reading)[0]
-    if args.to in TABLES:
-        _write_table(args, table)
-        return
     again = replace(
         reading, game=args.game, warn=False, progress=None, rejected=_unwritten(reading)
     )
+    if args.to in TABLES:
+        if args.credit:
+            check_table(args.logs, again, table)
+        _write_table(args, table)
+        return
     chats = chats_of(args.logs, again, table)
     if args.credit:
         check_texts(chats)

@@ -119,11 +119,22 @@ def _row(
 ) -> dict[str, Any]:
     at = place.get(key)
     if at is None:
-        raise AriaError(
-            f"--credit: no credit of episode {key[0]}, position {key[1]}: make the table of "
-            "this very log (aria credit), with the same --agent and --no-moves"
-        )
+        raise _no_credit(*key)
     return {name: values[at] for name, values in columns.items()}
+
+
+def _no_credit(episode: str, position: int) -> AriaError:
+    return AriaError(
+        f"--credit: no credit of episode {episode}, position {position}: make the table of "
+        "this very log (aria credit), with the same --agent and --no-moves"
+    )
+
+
+def _other_text(episode: str) -> AriaError:
+    return AriaError(
+        f"--credit: episode {episode} says something else there than when its "
+        "credit was computed: make the table anew (aria credit)"
+    )
 
 
 def read_credit(path: Path) -> pd.DataFrame:
@@ -159,7 +170,31 @@ def check_texts(chats: Chats) -> None:
     for chat in chats():
         for turn in chat.turns:
             if turn.row["text_sha"] != sha_of(turn.text):
-                raise AriaError(
-                    f"--credit: episode {chat.episode_id} says something else there than when its "
-                    "credit was computed: make the table anew (aria credit)"
-                )
+                raise _other_text(chat.episode_id)
+
+
+def check_table(paths: list[Path], reading: Reading, table: pd.DataFrame) -> None:
+    """Compare a credit table with the logs that it shall be of; their outcomes may be unknown.
+
+    Raises AriaError unless its rows are the logs' actions, all of them, with their very texts; of
+    an episode without an outcome any utterance may have a row.
+    """
+    from aria_dvc.credit.table import sha_of
+
+    keys = zip(table["episode_id"].tolist(), table["position"].tolist(), strict=True)
+    left = dict(zip(keys, table["text_sha"].tolist(), strict=True))
+    for turns, _ in _tables(paths, replace(reading, need_rewards=False)):
+        acting = set(turns.loc[turns["is_action"], "episode_id"])
+        for key, (_, is_action, text) in _lines(turns).items():
+            if key in left and (is_action or key[0] not in acting):
+                if left.pop(key) != sha_of(text):
+                    raise _other_text(key[0])
+            elif is_action:
+                raise _no_credit(*key)
+    if left:
+        episode, position = next(iter(left))
+        raise AriaError(
+            f"--credit: {len(left)} of {len(table)} rows are no actions of this log (the first: "
+            f"episode {episode}, position {position}): give the very log that the table was made "
+            "of, with the same --agent and --no-moves"
+        )

@@ -40,6 +40,7 @@ class Log:
         episode is a group of its own. Folds are by it.
     final: (n,) float64, the role's undiscounted reward R; None where only returns are known.
     gamma: the discount per own turn that `returns` have.
+    left_out: (n,) bool, moves that get no credit whoever makes them; None where there are none.
     episode_ids, group_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They
         name episodes, groups and utterances in what is written; nothing is computed from them.
     """
@@ -58,6 +59,7 @@ class Log:
     final: np.ndarray | None = None
     gamma: float = 1.0
     group_ids: np.ndarray | None = None
+    left_out: np.ndarray | None = None
 
     @classmethod
     def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
@@ -187,10 +189,11 @@ class Log:
         position = None if self.position is None else self.position[rows]
         group = None if self.group is None else self.group[kept]
         final = None if self.final is None else self.final[rows]
+        left_out = None if self.left_out is None else self.left_out[rows]
         names = None if self.group_ids is None else self.group_ids[kept]
         columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
         named: Any = {"episode_ids": ids, "position": position, "group": group, "final": final}
-        named["group_ids"] = names
+        named |= {"group_ids": names, "left_out": left_out}
         return replace(self, episode=episode, **named, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
@@ -257,7 +260,7 @@ def joined(logs: Sequence[Log]) -> Log:
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
     group = _joined_groups(logs)
     named: Any = {"episode_ids": None, "position": None, "group": group, "final": None}
-    named["group_ids"] = None
+    named |= {"group_ids": None, "left_out": None}
     return replace(logs[0], episode=episode, **named, **columns)
 
 

@@ -63,7 +63,8 @@ def run_serve(args: argparse.Namespace) -> None:
     """Run the server until interrupted.
 
     Raises:
-        AriaError: the folder holds neither a fit nor a reward model, or the key is missing.
+        AriaError: the folder holds neither a fit nor a reward model, options that have no effect
+            on what it holds, or the key is missing.
     """
     from aria_dvc.credit.fitted import is_fit, load_fit
     from aria_dvc.learning.reward_head import SCALE_FILE
@@ -72,6 +73,7 @@ def run_serve(args: argparse.Namespace) -> None:
         raise AriaError(f"--at-once {args.at_once}: at least one request must be scored at a time")
     key = key_of(args, "serve")
     if is_fit(args.folder):
+        _check_options(args)
         app = credit_app(load_fit(args.folder), key, args.at_once)
     elif (args.folder / SCALE_FILE).is_file():
         score = scorer_of(args).score_chats
@@ -82,6 +84,16 @@ def run_serve(args: argparse.Namespace) -> None:
             "`aria fit LOG --out DIR`"
         )
     listen(app, args.host, args.port)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse for a fitted credit what decides how a reward model is loaded."""
+    for option, default in (("base", None), ("max_tokens", None), ("precision", "auto")):
+        if getattr(args, option) != default:
+            raise AriaError(
+                f"--{option.replace('_', '-')} is for a reward model, and {args.folder} holds a "
+                "fitted credit: leave it out"
+            )
 
 
 def credit_app(fitted: FittedCredit, key: str = "", at_once: int = AT_ONCE) -> Starlette:

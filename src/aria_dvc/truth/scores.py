@@ -195,7 +195,7 @@ def bootstrap(
     than MOST_UNDEFINED of the replicates have no such score.
     """
     drawn: dict[str, list[float]] = {name: [] for name in scored(sample)}
-    for rows in groups_drawn(groups, replicates if np.ptp(groups) > 0 else 0, seed):
+    for rows in groups_drawn(groups, replicates, seed):
         for name, value in scored({key: of[rows] for key, of in sample.items()}).items():
             drawn[name].append(value)
     return {name: _bounds(np.array(values)) for name, values in drawn.items()}
