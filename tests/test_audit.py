@@ -103,6 +103,61 @@ def test_a_credit_that_is_the_outcome_leaks_and_one_of_the_action_does_not(tmp_p
     assert not any("came after" in said for said in report["advice"])
 
 
+def write_tasks(folder: Path, told: str, credit: str) -> Path:
+    """Four games of each of 40 tasks, with the same words; a task is won by a chance of its own.
+
+    told: where a log says the task, `group`, `prompt`, `config`, `unique` (prompts no two of which
+        are alike) or `nothing`. credit: `worth` (that chance), or `outcome`.
+    """
+    rng, lines = np.random.default_rng(3), []
+    for number in range(160):
+        task = number % 40
+        worth = 0.05 + 0.9 * task / 39
+        final = float(rng.random() < worth)
+        step = worth if credit == "worth" else final
+        messages = [
+            {"role": role, "content": text, "embedding": np.eye(4)[place].tolist()}
+            for place, (role, text) in enumerate([("buyer", "what about it?"), ("shop", "good")])
+        ]
+        messages[0]["step"] = step
+        line: dict[str, Any] = {"messages": messages, "rewards": {"buyer": final}}
+        line |= {"group_id": f"t{task}"} if told == "group" else {}
+        line |= {"system_prompts": {"buyer": f"Task {task}."}} if told == "prompt" else {}
+        line |= {"system_prompts": {"buyer": f"Game {number}."}} if told == "unique" else {}
+        line |= {"info": {"config": {"task": task}}} if told == "config" else {}
+        lines.append(json.dumps({"episode_id": f"e{number}", **line}))
+    path = folder / "log.jsonl"
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("told", ["group", "prompt", "config"])
+def test_a_credit_that_knows_the_task_looks_at_no_future_and_one_that_peeks_does(tmp_path, told):
+    report = audited(write_tasks(tmp_path, told, "worth"), "--credit", "step", "--k", "2")
+    leak = report["credit"]["leakage"]
+    assert (leak["twins"], leak["differing"]) == (160, 0.0)
+    assert leak["later"]["value"] < 0.01
+    assert leak["tasks"] == ("group" if told == "group" else "prompt")
+    assert not any("came after" in said for said in report["advice"])
+    report = audited(write_tasks(tmp_path, told, "outcome"), "--credit", "step", "--k", "2")
+    assert report["credit"]["leakage"]["differing"] > 0.3
+    (said,) = [said for said in report["advice"] if "looks at what came after" in said]
+    assert "knows the task" not in said
+
+
+def test_where_no_task_is_told_the_advice_says_what_it_may_be(tmp_path):
+    report = audited(write_tasks(tmp_path, "nothing", "worth"), "--credit", "step", "--k", "2")
+    assert report["credit"]["leakage"]["tasks"] is None
+    assert report["credit"]["leakage"]["differing"] == 1.0
+    (said,) = [said for said in report["advice"] if "came after" in said]
+    assert "or knows the task" in said
+    assert "`--group-by`" in said
+    report = audited(write_tasks(tmp_path, "unique", "worth"), "--credit", "step", "--k", "2")
+    assert report["credit"]["leakage"]["twins"] == 0
+    (said,) = [said for said in report["advice"] if "came after" in said]
+    assert "or know the task" in said
+
+
 def test_a_constant_teaches_nothing(tmp_path):
     report = audited(write(tmp_path, "constant"), "--credit", "step")
     assert "teaches nothing" in " ".join(report["advice"])
@@ -175,6 +230,7 @@ def test_noise_explains_nothing_and_leaks_nothing():
         {
             "episode": np.arange(n) // 3,
             "group": np.arange(n) // 6,
+            "task": np.arange(n) // 6,
             "role": "a",
             "turn": np.arange(n) % 3 + 1,
             "turns": 3,

@@ -5,6 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 FEW_GROUPS = 30
+# By what the log tells of tasks: what twins share, and what else may tell them apart.
+_SAME_TASK = {
+    "group": (
+        "of a task",
+        ". It is noisier than it need be; aggregate it, or take an out-of-fold estimate",
+    ),
+    "prompt": (
+        "with the same prompt and configuration",
+        ", or was fitted apart for parts of the log. Groups (`--group-by`) would exclude this",
+    ),
+    None: (
+        "of which the log tells no task",
+        ", or knows the task, or was fitted apart for parts of the log. Groups (`--group-by`) "
+        "would exclude both",
+    ),
+}
 
 
 def advice(report: dict[str, Any]) -> list[str]:
@@ -94,18 +110,7 @@ def _credit(credit: dict[str, Any]) -> list[str]:
     for name, meaning in names.items():
         if (parts[name] or 0) > 0.3:
             said.append(f"{parts[name]:.0%} of the credit's variance is {meaning}.")
-    leak = credit["leakage"]
-    if (leak["differing"] or 0) > 0.05:
-        said.append(
-            f"{leak['differing']:.0%} of the turns that were said word for word in the same place "
-            "of several episodes have different credits: the credit looks at what came after. It "
-            "is noisier than it need be; aggregate it, or take an out-of-fold estimate."
-        )
-    elif (leak["later"]["low"] or 0) > 0.1:
-        said.append(
-            f"Outcome and length add {leak['later']['value']:.0%} to what the past tells of the "
-            "credit: it may look at what came after the action."
-        )
+    said += _leakage(credit["leakage"])
     signs = credit["sign_agreement"]
     if signs["low"] is not None and signs["low"] <= 0.5:
         said.append(
@@ -113,3 +118,21 @@ def _credit(credit: dict[str, Any]) -> list[str]:
             "do not train on it without a comparison with plain returns."
         )
     return said
+
+
+def _leakage(leak: dict[str, Any]) -> list[str]:
+    """What the credit knows of the future; where no group tells the task, what else it may be."""
+    if (leak["differing"] or 0) > 0.05:
+        same, other = _SAME_TASK[leak["tasks"]]
+        return [
+            f"{leak['differing']:.0%} of the turns that were said word for word in the same place "
+            f"of several episodes {same} have different credits: the credit looks at what came "
+            f"after{other}."
+        ]
+    if (leak["later"]["low"] or 0) > 0.1:
+        other = "" if leak["tasks"] else ", or know the task: name that by `--group-by`"
+        return [
+            f"Outcome and length add {leak['later']['value']:.0%} to what the past tells of the "
+            f"credit: it may look at what came after the action{other}."
+        ]
+    return []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -10,21 +12,43 @@ import pandas as pd
 from aria_dvc.credit.cells import cell_codes
 from aria_dvc.credit.skill import groups_of
 from aria_dvc.intentions.log import Log
+from aria_dvc.records.episodes import Episode
 from aria_dvc.records.turns import own_turns
 from aria_dvc.resampling import groups_drawn
 
 DRAWS = 200
 
 
+@dataclass(frozen=True)
+class Tasks:
+    """What was known before the first word: a credit may know it, and so does not look ahead.
+
+    code: (E,) int64, equal for episodes of one task as far as the log says. by: what says it, for
+        several episodes of several tasks; None where nothing does.
+    """
+
+    code: np.ndarray
+    by: Literal["group", "prompt"] | None
+
+
+def tasks_of(episodes: list[Episode], log: Log) -> Tasks:
+    """Of the log's episodes by group; where each is its own, by prompts and configuration."""
+    if log.group is not None:
+        return Tasks(log.group, "group")
+    told = [json.dumps([e.prompts, e.record.config], sort_keys=True) for e in episodes]
+    code, known = pd.factorize(np.array(told, dtype=object))
+    return Tasks(code.astype(np.int64), "prompt" if 1 < len(known) < len(told) else None)
+
+
 def judged(
-    log: Log, credit: np.ndarray, final: np.ndarray, q: np.ndarray, v: np.ndarray
+    log: Log, tasks: Tasks, credit: np.ndarray, final: np.ndarray, q: np.ndarray, v: np.ndarray
 ) -> dict[str, Any]:
     """All that is said of one credit.
 
     credit: (A,) finite. final: (A,) the acting role's final reward. q, v: (A,) what is expected
     with and without the action, by fits on other groups.
     """
-    frame = _frame(log, credit, final)
+    frame = _frame(log, tasks, credit, final)
     spread, whole = float(frame["credit"].var(ddof=0)), float(log.targets.var())
     centred = frame["credit"] - frame.groupby("role")["credit"].transform("mean")
     squares = float((centred**2).sum())
@@ -34,14 +58,14 @@ def judged(
         "variance": spread,
         "variance_over_returns": spread / whole if whole > 0 else None,
         "parts": parts(frame),
-        "leakage": leakage(frame, q),
+        "leakage": {**leakage(frame, q, tasks.by is not None), "tasks": tasks.by},
         "effective_turns": float(centred.abs().sum() ** 2 / squares) if squares > 0 else 0.0,
         "sum_to_outcome": _sums(frame),
         "sign_agreement": _signs(frame, centred.to_numpy(), q - v),
     }
 
 
-def _frame(log: Log, credit: np.ndarray, final: np.ndarray) -> pd.DataFrame:
+def _frame(log: Log, tasks: Tasks, credit: np.ndarray, final: np.ndarray) -> pd.DataFrame:
     rows = log.actions
     turns = own_turns(log.episode, log.role)[1][rows]
     words = pd.factorize(np.array([text.strip() for text in log.text], dtype=object))[0]
@@ -49,6 +73,7 @@ def _frame(log: Log, credit: np.ndarray, final: np.ndarray) -> pd.DataFrame:
         {
             "episode": log.episode[rows],
             "group": groups_of(log),
+            "task": tasks.code[log.episode[rows]],
             "role": log.role[rows],
             "turn": log.turn[rows],
             "turns": turns,
@@ -97,17 +122,21 @@ def _explained(frame: pd.DataFrame, columns: list[str]) -> float:
     return max(0.0, 1 - (within / freedom) / (total / (len(frame) - 1)))
 
 
-def leakage(frame: pd.DataFrame, q: np.ndarray, seed: int = 0) -> dict[str, Any]:
+def leakage(
+    frame: pd.DataFrame, q: np.ndarray, within: bool = True, seed: int = 0
+) -> dict[str, Any]:
     """Whether the credit depends on what came after the action.
 
+    within: outcomes are compared within role and task, so that to know the task is no leak.
+
     Returns:
-        twins: actions said word for word after the same history in several episodes; differing:
-            the share of them whose credits differ, which only the future can explain. later: what
-            the outcome and the turns to go add to the R2 of turn and expectation q, with a 95 %
-            interval over groups (see `_interval`); an upper bound, as far as q is not the whole
-            expectation.
+        twins: actions said word for word after the same history in several episodes of one task;
+            differing: the share of them whose credits differ, which only the future can explain
+            where that task is known. later: what the outcome and the turns to go add to the R2 of
+            turn and expectation q, with a 95 % interval over groups (see `_interval`); an upper
+            bound, as far as q is not the whole expectation.
     """
-    cell = frame.groupby("cell")
+    cell = frame.groupby(["task", "cell"])
     several = cell["episode"].transform("nunique") > 1
     gap = cell["credit"].transform(lambda own: own.max() - own.min())
     least = 1e-9 + 1e-6 * float(frame["credit"].abs().max())
@@ -116,10 +145,12 @@ def leakage(frame: pd.DataFrame, q: np.ndarray, seed: int = 0) -> dict[str, Any]
     known = np.column_stack([roles, roles * frame[["turn"]].to_numpy(float), q])
     later = frame[["final"]].to_numpy(float), (frame["turns"] - frame["turn"]).to_numpy(float)
     full = np.column_stack([known, *later, later[0][:, 0] * later[1]])
-    value = _added(known, full, frame["credit"].to_numpy())
+    whole = credit = frame["credit"].to_numpy()
+    if within:
+        known, full, credit = (_less_means(frame, of) for of in (known, full, credit))
+    value = _added(known, full, credit, whole)
     draws = groups_drawn(frame["group"].to_numpy(), DRAWS, seed)
-    given = frame["credit"].to_numpy()
-    interval = _interval([_added(known[d], full[d], given[d]) for d in draws])
+    interval = _interval([_added(known[d], full[d], credit[d], whole[d]) for d in draws])
     return {
         "twins": int(several.sum()),
         "differing": differing,
@@ -135,9 +166,16 @@ def _interval(values: list[float]) -> dict[str, float | None]:
     return {"low": float(low), "high": float(high)}
 
 
-def _added(known: np.ndarray, full: np.ndarray, credit: np.ndarray) -> float:
-    """The R2 that the further columns add, from 0 to 1."""
-    total = float(((credit - credit.mean()) ** 2).sum())
+def _less_means(frame: pd.DataFrame, values: np.ndarray) -> np.ndarray:
+    """(A,) or (A, m) values less their means over the role's actions in the task."""
+    columns = pd.DataFrame(values)
+    means = columns.groupby([frame["role"], frame["task"]]).transform("mean")
+    return (columns - means).to_numpy(float).reshape(values.shape)
+
+
+def _added(known: np.ndarray, full: np.ndarray, credit: np.ndarray, whole: np.ndarray) -> float:
+    """The share of the whole credit's variance that the further columns add, from 0 to 1."""
+    total = float(((whole - whole.mean()) ** 2).sum())
     if total <= 1e-12:
         return 0.0
     left = [_left(columns, credit) for columns in (known, full)]

@@ -70,7 +70,7 @@ def _credit(credit: dict[str, Any]) -> Table:
         ["by role and turn index (clock)", share["clock"]],
         ["by role and number of turns (length)", share["length"]],
         ["by role and group (task identity)", share["task"]],
-        [f"same words in the same place ({leak['twins']} turns), another credit", twins],
+        [f"same task, place and words ({leak['twins']} turns), another credit", twins],
         ["added by outcome and turns to go, at most", _interval(leak["later"])],
         ["turns that carry it (Kish)", f"{credit['effective_turns']:.0f} of {credit['actions']}"],
         ["distance of an episode's sum from its outcome", f"{sums['distance']:.3f}"],

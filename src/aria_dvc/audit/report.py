@@ -9,7 +9,7 @@ import numpy as np
 
 from aria_dvc.audit.advice import advice
 from aria_dvc.audit.contents import contents
-from aria_dvc.audit.judged import judged
+from aria_dvc.audit.judged import judged, tasks_of
 from aria_dvc.audit.signal import held_out, signal
 from aria_dvc.credit.cells import cell_codes
 from aria_dvc.credit.chain import labelled
@@ -53,7 +53,8 @@ def audit(
         "settings": {"gamma": settings.aggregate.gamma, "folds": settings.aggregate.folds},
     }
     if given is not None:
-        credit = judged(log, given, final[log.actions], found[Q].q, found[Q].v)
+        values = found[Q].q, found[Q].v
+        credit = judged(log, tasks_of(kept, log), given, final[log.actions], *values)
         report["credit"] = {"column": column, **credit}
     report["advice"] = advice(report)
     return report

@@ -22,6 +22,9 @@ FLOAT, NARROW = 4, 2  # bytes of float32 and of bfloat16
 LOGITS, LOGITS_WITH_KL = 3, 8
 # DeepSpeed's defaults: parameters that stage 3 gathers at most, gradients that it reduces at once.
 ZERO3_LIVE, ZERO3_BUCKET = 1_000_000_000, 500_000_000
+QUERY_KEY = ("q_proj", "k_proj")
+# Matrices of a layer in the order gone through, those of one input together.
+IN_ORDER = ((*QUERY_KEY, "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",))
 
 
 @dataclass(frozen=True)
@@ -262,17 +265,19 @@ class Estimator:
             sequences_read: passes over a token before the first step, by the method's `reads`, for
                 each time that it is trained.
         """
-        shape, lora = self.shape, self.training.lora
-        layer = 2 * shape.linear_of_layer + 4 * shape.query * self.load.length
+        shape = self.shape
+        attention = 4 * shape.query * self.load.length
+        layer = 2 * shape.linear_of_layer + attention
         head = 0.0
         if not self._scores:
             head = 2 * shape.embedding * self.load.trained / self.load.tokens
         forward = shape.layers * layer + head
-        back = self.depth * layer + head
-        if lora is None:
+        # both products of attention have two factors that need a gradient; a frozen matrix has one
+        back = self.depth * (layer + attention) + head
+        if self.training.lora is None:
             back += shape.layers * 2 * shape.linear_of_layer + head
         else:
-            back += 6 * self.trained
+            back += 6 * self.trained - self._lowest()
         again = shape.layers * layer if self.training.checkpointing else 0.0
         reference = forward if self._exact_kl else 0.0
         return (
@@ -282,6 +287,23 @@ class Estimator:
             + reference
             + forward * self.training.method.reads * sequences_read
         )
+
+    def _lowest(self) -> float:
+        """Operations for a token that the lowest adapted layer does without: what comes before its
+        first adapters needs no gradient. With checkpoints the embedding's output asks for one."""
+        lora, shape = self.training.lora, self.shape
+        if lora is None or self.training.checkpointing:
+            return 0.0
+        adapted, spared = set(lora.target_modules), 0.0
+        for group in IN_ORDER:
+            for name in group:
+                inner, outer = shape.linear[name]
+                spared += 2 * inner * (outer + lora.rank * (name in adapted))
+            if not adapted.isdisjoint(group):
+                break
+        values, scores = "v_proj" not in adapted, adapted.isdisjoint(QUERY_KEY)
+        products = values + scores + sum(name not in adapted for name in QUERY_KEY)
+        return spared + products * 2 * shape.query * self.load.length
 
     def tokens_per_second(self, sequences_read: float = 1.0) -> float:
         machine = self.machine
