@@ -172,7 +172,8 @@ def test_vectors_of_a_log_are_scaled_and_give_way_to_a_named_model(tmp_path, mon
 def test_a_k_that_is_too_large_is_capped_aloud(tmp_path, caplog):
     said = [{"role": "buyer", "content": c, "embedding": [1, i]} for i, c in enumerate("abc")]
     log = rewritten(write_log(tmp_path / "log.jsonl", 3, seed=3), messages=said)
-    assert run(log, "--out", tmp_path / "out.parquet", "--k", 90) == 0
+    options = ("--out", tmp_path / "out.parquet", "--method", "aria", "--k", 90)
+    assert run(log, *options) == 0
     assert "more than its 3 distinct utterances; k = 3 is used" in caplog.text
 
 

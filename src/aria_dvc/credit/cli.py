@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aria_dvc.credit.methods.registry import method_names
-from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.credit.settings import EMBEDDER, METHOD, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import Mine, table_with
 from aria_dvc.records.names import PLAYABLE
@@ -29,13 +29,13 @@ Fits on LOGS and writes one row an action of LOGS: its credit (q, what is expect
 the baseline of its history (v, without it), their difference, and by what cell (docs/exports.md has
 every column). The position is the message's place in its episode, from 0, system messages included.
 Credit and baseline are out of fold where the method is not defined in sample. With --score the rows
-are those of other logs, whose outcomes are not looked at. A log is a file of any layout
-(docs/formats/), compressed or not, a folder of such files, or - for standard input. It ends with
-five lines: intentions, variance, skill (with --quality), what was written, what to do next.
+are those of other logs, whose outcomes are not looked at (by gae as by regression). A log is a file
+of any layout (docs/formats/), compressed or not, a folder of such files, or - for standard input.
+It ends with five lines: intentions, variance, skill (with --quality), what was written, what next.
 
-  aria credit games.json --method regression --out credit.parquet
+  aria credit games.json --out credit.parquet
   aria credit trajectories.json --agent assistant --out credit.parquet
-  aria credit games.json --score new.json --method regression --out credit.parquet
+  aria credit games.json --score new.json --out credit.parquet
 """
 
 
@@ -61,7 +61,7 @@ def add_credit_options(parser: argparse.ArgumentParser) -> None:
     """Add what decides the credit: --method, --k, --gamma, --folds, --embed, --game, --seed."""
     default, settings = Aggregate(), CreditSettings()
     add = parser.add_argument
-    add("--method", default=default.method, choices=method_names(), help="default: %(default)s")
+    add("--method", default=METHOD, choices=method_names(), help="default: %(default)s")
     add("--k", type=int, help="number of intentions; default by silhouette")
     objective, anchor = ("sum", "spread", "prefix"), ("observation", "state", "intentions")
     add("--objective", choices=objective, default=default.objective, help="of progress")

@@ -15,7 +15,7 @@ import orjson
 
 from aria_dvc.aside import written_aside
 from aria_dvc.credit.cli import add_credit_options, credit_table_of, settings_of
-from aria_dvc.credit.settings import CreditSettings
+from aria_dvc.credit.settings import METHOD, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import check_numbers
 from aria_dvc.files import read_json, write_json
@@ -247,7 +247,8 @@ def _check_options(args: argparse.Namespace) -> None:
     if args.to != "tinker" and (args.model is not None or args.signed):
         option = "--signed" if args.signed else "--model"
         raise AriaError(f"{option} is for --to tinker, not {args.to}: leave it out")
-    if args.credit and (settings_of(args) != CreditSettings() or args.embed):
+    default = CreditSettings(aggregate=Aggregate(METHOD))
+    if args.credit and (settings_of(args) != default or args.embed):
         raise AriaError(
             "--credit names a finished table, so --method, --k, --gamma and the like have no "
             "effect: leave them out, or leave out --credit"
