@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 import aria_dvc
 from aria_dvc.__main__ import main
 from aria_dvc.credit.logs import log_of
-from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
+from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, METHOD, CreditSettings
 from aria_dvc.credit.table import COLUMNS
 from aria_dvc.errors import AriaError
 from aria_dvc.records.readers import read_entries
@@ -77,6 +77,31 @@ def test_every_shape_of_a_log_and_the_command_give_the_same_credit(tmp_path, cap
     out = tmp_path / "credit.parquet"
     assert main(["credit", str(path), "--method", method, "--out", str(out)]) == 0
     pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
+
+
+def test_command_and_functions_take_the_same_method_where_none_is_named(tmp_path):
+    log, path = entries(), tmp_path / "log.jsonl"
+    path.write_text("\n".join(json.dumps(entry) for entry in log))
+    expected, out = aria_dvc.credit(log, method=METHOD), tmp_path / "credit.parquet"
+    assert main(["credit", str(path), "--out", str(out)]) == 0
+    for found in (aria_dvc.credit(log), pd.read_parquet(out)):
+        pd.testing.assert_frame_equal(found, expected)
+    named = aria_dvc.intention_table(log, k=3, method=METHOD)
+    pd.testing.assert_frame_equal(aria_dvc.intention_table(log, k=3), named)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_default_needs_no_more_than_one_outcome(count):
+    found = aria_dvc.credit(entries(count))
+    assert np.isfinite(found[["credit", "baseline"]]).all(axis=None)
+
+
+def test_where_the_default_cannot_be_fitted_the_remedy_is_told():
+    unpaid = [{**entry, "rewards": {}} for entry in entries(4)]
+    with pytest.raises(AriaError, match="give a final reward for at least one role"):
+        aria_dvc.credit(unpaid)
+    with pytest.raises(AriaError, match="name a sentence-transformers model, a folder, or"):
+        aria_dvc.credit(entries(4), embed="nowhere")
 
 
 def test_rows_of_a_frame_may_come_in_any_order():

@@ -193,7 +193,8 @@ def test_vectors_of_a_log_are_scaled_and_give_way_to_a_named_model(tmp_path, mon
 def test_a_k_that_is_too_large_is_capped_aloud(tmp_path, caplog):
     said = [{"role": "buyer", "content": c, "embedding": [1, i]} for i, c in enumerate("abc")]
     log = rewritten(write_log(tmp_path / "log.jsonl", 3, seed=3), messages=said)
-    assert run(log, "--out", tmp_path / "out.parquet", "--k", 90) == 0
+    options = ("--out", tmp_path / "out.parquet", "--method", "aria", "--k", 90)
+    assert run(log, *options) == 0
     assert "more than its 3 distinct utterances; k = 3 is used" in caplog.text
 
 
@@ -221,9 +222,9 @@ IDLE = [
     ("--method prefix --embed nonsense", "--embed is for methods that look at meaning"),
     ("--method prefix --objective sum", "--objective is for --method progress, not --method"),
     ("--anchor state --method progress", "--anchor is for --method gigpo, not --method progress"),
-    ("--objective prefix", "--objective is for --method progress, not --method aria"),  # a default
-    ("--method prefix --folds 9", "--folds is for credit out of fold and for --quality, not --m"),
-    ("--method prefix --seed 0", "--seed is for credit out of fold and for --quality, not --m"),
+    ("--objective prefix", "--objective is for --method progress, not --method gae"),  # a default
+    ("--method prefix --folds 9", "--folds is for credit that holds out and for --quality, not --m"),
+    ("--method prefix --seed 0", "--seed is for credit that holds out and for --quality, not --m"),
 ]
 ACTING = [
     "--k 7 --embed none",

@@ -46,6 +46,19 @@ def test_the_figures_are_those_of_the_table_and_of_the_quality(tmp_path, capsys)
     assert lines["written"].startswith(f"{out} and {quality} ({len(table)} actions of 60 episodes")
 
 
+def test_the_skill_beside_the_default_is_told_to_be_that_of_another_method(tmp_path, capsys):
+    log = write_log(tmp_path / "log.jsonl", 30, seed=0)
+    out, quality = tmp_path / "credit.parquet", tmp_path / "quality.json"
+    lines = told(capsys, log, "--out", out, "--quality", quality)
+    assert lines["k"] == "none, since gae looks at no intentions"
+    assert lines["skill"].endswith(
+        "; that of regression, since gae needs to see how a dialogue goes on"
+    )
+    again = told(capsys, log, "--out", out, "--k", 3)
+    assert "that of regression" not in again["skill"]
+    assert again["k"].endswith("so that --k does nothing: name --method aria")
+
+
 @pytest.mark.parametrize(("asked", "how"), [((), "by silhouette"), (("--k", 3), "3 asked for")])
 def test_k_counts_the_intentions(tmp_path, capsys, asked, how):
     log, out = write_log(tmp_path / "log.jsonl", 40, seed=0), tmp_path / "credit.parquet"
@@ -72,7 +85,7 @@ def test_cells_of_single_turns_are_told(tmp_path, capsys):
     log.write_text("\n".join(json.dumps(line) for line in lines))
     said = told(capsys, log, "--method", "prefix", "--out", tmp_path / "c.parquet")["next"]
     assert said.startswith("aggregation changes 0% of the turns")
-    assert "--method regression" in said
+    assert "--method gae" in said
 
 
 def test_where_all_end_alike_nothing_is_recommended(tmp_path, capsys):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 # Importing anything below `aria_dvc.credit` binds that package to the name `credit`, once. It
 # happens here, before the function takes the name for good; the package is reached by imports.
-from aria_dvc.credit.settings import Aggregate, CreditSettings
+from aria_dvc.credit.settings import METHOD, Aggregate, CreditSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 def credit(
     log: AnyLog,
     *,
-    method: str = "regression",
+    method: str = METHOD,
     k: int | None = None,
     gamma: float = Aggregate.gamma,
     folds: int = Aggregate.folds,
@@ -44,7 +44,7 @@ def credit(
             an utterance: episode_id, role, text, reward (its role's final reward, in all of the
             role's rows; null for a role that does not act) and, if known, position, group_id,
             embedding.
-        method: any of `aria credit --help`.
+        method: any of `aria credit --help`, whose default is the same.
         k: number of intentions for aria and shrinkage; None for that of the best silhouette.
         gamma: discount per own turn. folds, seed: how episodes are held out.
         score: credit the actions of this log instead, without looking at its outcomes.
@@ -79,7 +79,7 @@ def credit(
 def intention_table(
     log: AnyLog,
     *,
-    method: str = "regression",
+    method: str = METHOD,
     k: int | None = None,
     gamma: float = Aggregate.gamma,
     folds: int = Aggregate.folds,

@@ -32,7 +32,7 @@ dialogues with outcomes, without DVC and without a language model:
 
   aria read LOG --out turns.parquet              can it be read, and what is in it?
   aria audit LOG                                 what can it teach?
-  aria credit LOG --method regression --out credit.parquet
+  aria credit LOG --out credit.parquet           what was each turn worth?
   aria export LOG --credit credit.parquet --to kto --out kto/
 
 LOG is a file or a folder: messages with a reward, tau-bench, verl, verifiers, ART, tables

@@ -28,13 +28,13 @@ Fits on LOGS and writes one row an action of LOGS: its credit (q, what is expect
 the baseline of its history (v, without it), their difference, and by what cell (docs/exports.md has
 every column). The position is the message's place in its episode, from 0, system messages included.
 Credit and baseline are out of fold where the method is not defined in sample. With --score the rows
-are those of other logs, whose outcomes are not looked at. A log is a file of any layout
-(docs/formats/), compressed or not, a folder of such files, or - for standard input. It ends with
-five lines: intentions, variance, skill (with --quality), what was written, what to do next.
+are those of other logs, whose outcomes are not looked at (by gae as by regression). A log is a file
+of any layout (docs/formats/), compressed or not, a folder of such files, or - for standard input.
+It ends with five lines: intentions, variance, skill (with --quality), what was written, what next.
 
-  aria credit games.json --method regression --out credit.parquet
+  aria credit games.json --out credit.parquet
   aria credit trajectories.json --agent assistant --out credit.parquet
-  aria credit games.json --score new.json --method regression --out credit.parquet
+  aria credit games.json --score new.json --out credit.parquet
 """
 
 

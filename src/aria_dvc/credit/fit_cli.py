@@ -12,9 +12,10 @@ from aria_dvc.records.options import add_reading_options, check_files, reading_o
 
 USAGE = """\
 Fits a credit method on LOGS and keeps it in a folder (JSON, Parquet, safetensors; with the texts of
-the log). Texts are embedded anew, by --embed, so that other texts can be embedded alike.
+the log). Texts are embedded anew, by --embed, so that other texts can be embedded alike. Dialogues
+without an outcome are scored by gae as by regression.
 
-  aria fit games.json --method regression --out fitted/
+  aria fit games.json --out fitted/
   aria serve fitted/
 """
 

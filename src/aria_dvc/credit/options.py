@@ -6,8 +6,14 @@ import argparse
 from collections.abc import Mapping
 from typing import get_args
 
-from aria_dvc.credit.methods.registry import ARGUMENTS, make_method, method_names
-from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
+from aria_dvc.credit.methods.registry import (
+    ARGUMENTS,
+    FOLDED,
+    SEEDED,
+    make_method,
+    method_names,
+)
+from aria_dvc.credit.settings import EMBEDDER, METHOD, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.records.names import PLAYABLE, Anchor, ProgressObjective
 
@@ -22,7 +28,7 @@ def add_credit_options(parser: argparse.ArgumentParser) -> None:
     """
     default, settings = Aggregate(), CreditSettings()
     add = parser.add_argument
-    add("--method", choices=method_names(), help=f"default: {default.method}")
+    add("--method", choices=method_names(), help=f"default: {METHOD}")
     add("--k", type=int, help="number of intentions; default by silhouette")
     add(
         "--objective",
@@ -45,7 +51,7 @@ def settings_of(args: argparse.Namespace) -> CreditSettings:
     typed = {name: getattr(args, name) for name in _AGGREGATE if is_typed(args, name)}
     seed = args.seed if is_typed(args, "seed") else CreditSettings.seed
     try:
-        aggregate = Aggregate(**typed)
+        aggregate = Aggregate(**{"method": METHOD, **typed})
         return CreditSettings("auto" if args.k is None else args.k, seed, aggregate=aggregate)
     except AriaError as problem:
         raise AriaError(f"--{problem}") from None
@@ -70,14 +76,14 @@ def check_credit_options(
     meaning = method.uses_labels or method.uses_vectors
     held_out = not (method.in_sample or scored)
     taken = ARGUMENTS.get(aggregate.method)
-    by_fold = "credit out of fold and for --quality", held_out or quality
+    by_fold, folds = "credit that holds out and for --quality", held_out or quality
     acts = {
         "objective": (_methods_with("objective"), taken == "objective"),
         "anchor": (_methods_with("anchor"), taken == "anchor"),
         "k": ("methods that look at intentions, such as aria", method.uses_labels),
         "embed": ("methods that look at meaning and for --quality", meaning or quality),
-        "folds": by_fold,
-        "seed": by_fold,
+        "folds": (by_fold, folds or aggregate.method in FOLDED),
+        "seed": (by_fold, folds or aggregate.method in SEEDED),
     }
     check_acts(args, acts, f"--method {aggregate.method}{' with --score' if scored else ''}")
 

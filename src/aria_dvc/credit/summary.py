@@ -14,7 +14,7 @@ import numpy as np
 
 from aria_dvc.credit.methods.histories import HistoryMeans
 from aria_dvc.credit.methods.registry import make_method
-from aria_dvc.credit.settings import CreditSettings
+from aria_dvc.credit.settings import METHOD, CreditSettings
 from aria_dvc.credit.variance import variance, variances
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def summary(told: Told) -> list[str]:
     return [
         f"k: {_intentions(told)}",
         f"variance: {_variance(told.table)}",
-        f"skill: {_skill(told.quality)}",
+        f"skill: {_skill(told.quality)}{_unseen(told)}",
         f"written: {told.written} ({rows})",
         f"next: {_next(told)}",
     ]
@@ -57,7 +57,9 @@ def summary(told: Told) -> list[str]:
 def _intentions(told: Told) -> str:
     name = told.settings.aggregate.method
     if not make_method(name, told.settings.aggregate).uses_labels:
-        return f"none, since {name} looks at no intentions"
+        auto = told.settings.k == "auto"
+        asked = "" if auto else ", so that --k does nothing: name --method aria"
+        return f"none, since {name} looks at no intentions{asked}"
     found = len(np.unique(told.fitted.labels[told.fitted.clustered]))
     how = "by silhouette" if told.settings.k == "auto" else f"{told.settings.k} asked for"
     return f"{found} intentions ({how})"
@@ -94,6 +96,15 @@ def _skill(quality: Mapping[str, Any] | None) -> str:
     return f"{value['value']:+.3f} over {over}, the best baseline, held out{interval}"
 
 
+def _unseen(told: Told) -> str:
+    """Of which method the skill is, where another one is asked for what was not fitted."""
+    aggregate = told.settings.aggregate
+    unseen = getattr(make_method(aggregate.method, aggregate), "unseen", None)
+    if unseen is None or told.quality is None or "skill" not in told.quality:
+        return ""
+    return f"; that of {unseen}, since {aggregate.method} needs to see how a dialogue goes on"
+
+
 def _next(told: Told) -> str:
     if _ends_alike(told.fitted):
         return "add episodes that ended otherwise: where all end alike, no credit tells turns apart"
@@ -101,13 +112,14 @@ def _next(told: Told) -> str:
     if shared is not None and shared < FEW_SHARED:
         return (
             f"aggregation changes {shared:.0%} of the turns, the others are alone in their cell: "
-            f"try --method regression, and see what the log can teach: {told.audit}"
+            f"try --method {METHOD}, and see what the log can teach: {told.audit}"
         )
     if told.quality is None:
         return f"see whether the log can teach anything: {told.audit}"
     if not _is_shown(told.quality):
+        remedy = "compare it with plain returns" if _unseen(told) else "try another --method"
         return (
-            "no gain over the baseline is shown: add episodes or try another --method before you "
+            f"no gain over the baseline is shown: add episodes or {remedy} before you "
             f"train on it; more: {told.audit}"
         )
     if _returns(told.table) is None:

@@ -36,7 +36,7 @@ Answers POST /score_dialogues with a credit for every assistant message of a dia
 fit` made or by a reward model's folder. /docs, /openapi.json, /health and /metrics tell about the
 server; the first line that it writes says where it listens.
 
-  aria fit games.json --method regression --out fitted/
+  aria fit games.json --out fitted/
   aria serve fitted/
 """
 AT_ONCE = 64  # requests of one address that are being scored

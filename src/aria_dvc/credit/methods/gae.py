@@ -28,10 +28,12 @@ class GaeCredit:
     In sample: A holds what the episode came to, V is out of fold. Of an episode that was not
     fitted, whose later turns are not looked at, q and v are those of `regression`.
 
-    lam: weight of later turns. folds: episodes are held out in so many parts. seed: deals them.
+    unseen: the method of such episodes. lam: weight of later turns. folds: episodes are held out in
+        so many parts. seed: deals them.
     """
 
     in_sample = True
+    unseen = "regression"
     uses_labels = False
     uses_vectors = True
 
