@@ -223,7 +223,10 @@ IDLE = [
     ("--method prefix --objective sum", "--objective is for --method progress, not --method"),
     ("--anchor state --method progress", "--anchor is for --method gigpo, not --method progress"),
     ("--objective prefix", "--objective is for --method progress, not --method gae"),  # a default
-    ("--method prefix --folds 9", "--folds is for credit that holds out and for --quality, not --m"),
+    (
+        "--method prefix --folds 9",
+        "--folds is for credit that holds out and for --quality, not --m",
+    ),
     ("--method prefix --seed 0", "--seed is for credit that holds out and for --quality, not --m"),
 ]
 ACTING = [

@@ -342,7 +342,7 @@ def short(start, out, rollout=said, model="rm", policy="policy", **changes):
 
 def test_worthless_scores_and_no_offline_step_leave_the_policy_alone(start, tmp_path, believed):
     game = made_up_game(episodes=8)
-    nothing = replace(game, rewards=game.rewards.assign(reward=0.0))
+    nothing = replace(game, rewards=game.rewards.assign(reward=0.0, pool=-1))
     cached = {"seed": 0, "cache": start / "cache"}
     train_policy(POLICY, PACE, [nothing], base_of(start), start / "idle", **cached)
     train_reward_model(reward_params(), PACE, [nothing], base_of(start), start / "zero", **cached)

@@ -163,3 +163,11 @@ def test_every_good_log_can_be_read_again_from_its_table(raw, tmp_path):
     first = turns_table(episodes)
     acting = first["is_action"].to_numpy()
     assert turns_table(again)[acting].equals(first[acting])
+
+
+def test_what_is_left_out_behind_a_system_message_stays_out(tmp_path):
+    entry = {**OPENAI, "info": {"moves": [3]}}
+    log = lines(tmp_path / "log", entry)
+    acting = [False, True, False, False, True, False]
+    for table in tables_of(log, tmp_path, "--no-moves"):
+        assert turns_table(read_log(table))["is_action"].tolist() == acting

@@ -64,18 +64,18 @@ def with_moves(moves) -> dict:
     return {"messages": messages, "rewards": {"a": 1, "b": 0}, "info": {"moves": moves}}
 
 
-def test_moves_are_left_out_by_their_positions():
-    entries = [with_moves([3]), with_moves([]), with_moves([1, 2])]
+def test_moves_are_left_out_by_their_places_among_the_utterances():
+    entries = [with_moves([2]), with_moves([]), with_moves([0, 1])]
     left = turns_table(read_entries(entries, Reading(moves=False)))
     acting = [True, True, False, True, True, True, False, False, True]
     assert left["is_action"].tolist() == acting
     assert turns_table(read_entries(entries))["is_action"].all()
 
 
-@pytest.mark.parametrize("moves", [["e4"], 12, [7], [-1], [0], [True], [[1]], {"a": 1}, None, "1"])
+@pytest.mark.parametrize("moves", [["e4"], 12, [7], [-1], [3], [True], [[1]], {"a": 1}, None, "1"])
 def test_a_users_own_moves_are_read_but_not_left_out(moves):
     assert turns_table(read_entries([with_moves(moves)]))["is_action"].all()
-    with pytest.raises(AriaError, match=r"entry 1: info.moves is .* utterances, 1 to 3 here"):
+    with pytest.raises(AriaError, match=r"entry 1: info.moves is .* utterances, 0 to 2 here"):
         read_entries([with_moves(moves)], Reading(moves=False))
 
 

@@ -266,15 +266,15 @@ def _check_grounded(episode: Episode) -> None:
 
 
 def _check_moves(episode: Episode) -> None:
-    """Moves that are left out of credit are told by their positions."""
+    """Moves that are left out of credit are told by their places among the utterances, from 0."""
     if episode.info.get("moves_credited") is not False:
         return
-    moves, places = episode.info.get("moves", []), [place for place, _ in episode.numbered()]
+    moves, said = episode.info.get("moves", []), len(episode.utterances)
     listed = moves if isinstance(moves, list) else [None]
-    if not all(type(move) is int and move in places for move in listed):
+    if not all(type(move) is int and 0 <= move < said for move in listed):
         raise BadEntry(
             f"info.moves is {described(moves)}: to leave moves out of credit (--no-moves), give "
-            f"the positions of those utterances, {places[0]} to {places[-1]} here"
+            f"the numbers of those utterances, 0 to {said - 1} here (system messages not counted)"
         )
 
 

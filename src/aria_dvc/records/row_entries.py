@@ -213,7 +213,7 @@ def _episode(episode: Any, rows: list[Row]) -> Row:
     entry["rewards"] = rewards
     entry["system_prompts"] = _of_roles(rows, "system_prompt", f"the prompt {_SAME}")
     rewarded = [row.get("role") in rewards for row in rows]
-    entry["info"] = _info(first.get("info"), acts, rewarded, len(before))
+    entry["info"] = _info(first.get("info"), acts, rewarded)
     for key in ("group_id", "game"):
         if any(row.get(key) != first.get(key) for row in rows):
             raise BadEntry(f"several values of {key} in one episode: give it one")
@@ -282,14 +282,14 @@ def _acts(value: Any) -> bool | None:
     return _TOLD[told]
 
 
-def _info(given: Any, acts: list[bool | None], rewarded: list[bool], start: int) -> Any:
+def _info(given: Any, acts: list[bool | None], rewarded: list[bool]) -> Any:
     """What is recorded, where rows of a role with a reward that are no actions are moves."""
     info = _parsed(given)
     if info is None:
         info = {}
     if not isinstance(info, dict) or all(acting is None for acting in acts):
         return info
-    said = enumerate(zip(acts, rewarded, strict=True), start=start)
+    said = enumerate(zip(acts, rewarded, strict=True))
     moves = [place for place, (acting, judged) in said if judged and acting is False]
     kept = {key: value for key, value in info.items() if key != "moves_credited"}
     return {**kept, "moves": moves, "moves_credited": False} if moves else kept

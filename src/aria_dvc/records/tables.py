@@ -86,8 +86,7 @@ def _uncredited(episodes: Sequence[Episode], lengths: Sequence[int]) -> np.ndarr
     found = np.zeros(sum(lengths), bool)
     for episode, start in zip(episodes, np.cumsum([0, *lengths]), strict=False):
         if episode.info.get("moves_credited") is False:
-            moves = np.array(episode.info.get("moves", ()), np.int64)
-            found[start + moves - len(episode.preamble)] = True
+            found[start + np.array(episode.info.get("moves", ()), np.int64)] = True
     return found
 
 
