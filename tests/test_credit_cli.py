@@ -225,9 +225,9 @@ IDLE = [
     ("--objective prefix", "--objective is for --method progress, not --method gae"),  # a default
     (
         "--method prefix --folds 9",
-        "--folds is for credit that holds out and for --quality, not --m",
+        "--folds is for credit that holds out and for --quality, not -",
     ),
-    ("--method prefix --seed 0", "--seed is for credit that holds out and for --quality, not --m"),
+    ("--method prefix --seed 0", "--seed is for credit that holds out and for --quality, not -"),
 ]
 ACTING = [
     "--k 7 --embed none",
