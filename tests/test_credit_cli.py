@@ -230,7 +230,7 @@ IDLE = [
     ("--method prefix --seed 0", "--seed is for credit that holds out and for --quality, not -"),
 ]
 ACTING = [
-    "--k 7 --embed none",
+    "--method aria --k 7 --embed none",
     "--method gigpo --anchor intentions --k 7",
     "--method progress --objective sum --folds 9 --seed 3 --embed none",
     "--method prefix --gamma 0.5 --game bargaining",
@@ -390,4 +390,4 @@ def test_links_and_devices_are_no_outputs(tmp_path, capsys):
 def test_own_outputs_are_written_anew(tmp_path):
     log, out = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "out.parquet"
     for _ in range(2):
-        assert run(log, "--out", out, "--quality", tmp_path / "q.json", "--k", 3) == 0
+        assert run(log, "--out", out, "--quality", tmp_path / "q.json", "--seed", 3) == 0

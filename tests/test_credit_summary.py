@@ -54,9 +54,8 @@ def test_the_skill_beside_the_default_is_told_to_be_that_of_another_method(tmp_p
     assert lines["skill"].endswith(
         "; that of regression, since gae needs to see how a dialogue goes on"
     )
-    again = told(capsys, log, "--out", out, "--k", 3)
+    again = told(capsys, log, "--out", out)
     assert "that of regression" not in again["skill"]
-    assert again["k"].endswith("so that --k does nothing: name --method aria")
 
 
 @pytest.mark.parametrize(("asked", "how"), [((), "by silhouette"), (("--k", 3), "3 asked for")])

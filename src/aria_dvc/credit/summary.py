@@ -57,9 +57,7 @@ def summary(told: Told) -> list[str]:
 def _intentions(told: Told) -> str:
     name = told.settings.aggregate.method
     if not make_method(name, told.settings.aggregate).uses_labels:
-        auto = told.settings.k == "auto"
-        asked = "" if auto else ", so that --k does nothing: name --method aria"
-        return f"none, since {name} looks at no intentions{asked}"
+        return f"none, since {name} looks at no intentions"
     found = len(np.unique(told.fitted.labels[told.fitted.clustered]))
     how = "by silhouette" if told.settings.k == "auto" else f"{told.settings.k} asked for"
     return f"{found} intentions ({how})"
