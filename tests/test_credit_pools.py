@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.credit_dialogues import ANY_GAME
 
-from aria_dvc.credit.chain import credited
+from aria_dvc.credit.chain import credit, labelled
 from aria_dvc.credit.methods.base import episode_folds, fit_values
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import Aggregate, CreditSettings, SelectK
@@ -53,7 +53,8 @@ def test_what_is_no_action_has_no_return():
 @pytest.mark.parametrize("choice", ["silhouette", "cross_validated"])
 def test_every_method_credits_the_actions_alone(method, choice):
     log = pooled(CASTS * 5)
-    rewards, quality = credited(log, settings(method, method=choice, per_role=True))
+    chosen = settings(method, method=choice, per_role=True)
+    rewards, quality = credit(labelled(log, chosen), chosen)
     assert len(rewards) == log.is_action.sum() == 20 * 6 // 2
     assert np.isfinite(rewards[["return", "reward"]].to_numpy()).all()
     assert quality["episodes"] == 15
@@ -63,7 +64,9 @@ def test_every_method_credits_the_actions_alone(method, choice):
 @pytest.mark.parametrize("method", ANY_GAME)
 def test_what_scripts_earn_changes_no_credit(method):
     logs = [pooled(CASTS * 5, scripted_reward=reward) for reward in (0.0, 1.0)]
-    first, other = (credited(log, settings(method))[0]["reward"].to_numpy() for log in logs)
+    told = settings(method)
+    both = (credit(labelled(log, told), told)[0] for log in logs)
+    first, other = (rewards["reward"].to_numpy() for rewards in both)
     np.testing.assert_array_equal(first, other)
 
 
@@ -73,7 +76,8 @@ def test_a_few_games_with_actions_among_many_without(method, acting):
     casts = [*CASTS[:3], CASTS[0]][:acting] + [CASTS[3]] * 8
     log = pooled(casts)
     assert np.isfinite(fit_values(make_method(method), log).q).all()
-    _, quality = credited(log, settings(method))
+    told = settings(method)
+    _, quality = credit(labelled(log, told), told)
     assert quality["episodes"] == acting
 
 
