@@ -53,22 +53,22 @@ def entries(count: int = 12, broken: tuple[int, ...] = ()) -> list[dict]:
     return found
 
 
-def params_of(source: Path) -> Params:
+def params_of(source: Path, name: str = NAME) -> Params:
     """The shipped parameters with one log, the user's own."""
     shipped = load_params(ROOT / "params.yaml")
     own = LogSource.model_validate({"source": str(source), "category": "adversarial"})
     cluster = shipped.cluster.model_copy(update={"k_max": 6})
-    return shipped.model_copy(update={"logs": {NAME: own}, "cluster": cluster})
+    return shipped.model_copy(update={"logs": {name: own}, "cluster": cluster})
 
 
-def run_to(stage: str, source: Path) -> LogFiles:
+def run_to(stage: str, source: Path, log: str = NAME) -> LogFiles:
     """Run the stages up to `stage` in the current folder."""
-    params = params_of(source)
+    params = params_of(source, log)
     for name, module in STAGES.items():
-        module.main(params, NAME)
+        module.main(params, log)
         if name == stage:
             break
-    return files_of(params, NAME)
+    return files_of(params, log)
 
 
 def write_entries(path: Path, found: list[dict]) -> Path:

@@ -14,6 +14,7 @@ from test_records_readers import CASINO
 from aria_dvc.__main__ import main
 from aria_dvc.errors import AriaError
 from aria_dvc.records.readers import read_log
+from aria_dvc.records.reading import Reading
 from aria_dvc.records.tables import episodes_table, log_table, turns_table
 
 
@@ -54,7 +55,7 @@ def test_buttons_that_are_left_out_stay_out(tmp_path):
         assert turns_table(read_log(table))["is_action"].tolist() == [True, True, False, False]
     for table in tables_of(log, tmp_path):
         assert turns_table(read_log(table))["is_action"].all()
-        left = turns_table(read_log(table, moves=False))
+        left = turns_table(read_log(table, Reading(moves=False)))
         assert left["is_action"].tolist() == [True, True, False, False]
 
 
@@ -117,7 +118,7 @@ def test_rewards_outside_0_to_1_stay_readable(tmp_path, score):
 
 def test_groups_by_what_is_recorded_are_those_of_the_log(tmp_path):
     for table in tables_of(lines(tmp_path / "log", OPENAI), tmp_path):
-        assert read_log(table, group_by="info.scenario")[0].group_id == "sea"
+        assert read_log(table, Reading(group_by="info.scenario"))[0].group_id == "sea"
 
 
 def test_system_messages_are_exported_from_the_table_as_from_the_log(tmp_path):
@@ -154,11 +155,11 @@ def test_every_good_log_can_be_read_again_from_its_table(raw, tmp_path):
     log, out = tmp_path / "log", tmp_path / "out.parquet"
     log.write_bytes(raw)
     try:
-        episodes = read_log(log, warn=False)
+        episodes = read_log(log, Reading(warn=False))
     except AriaError:
         return
     log_table(episodes).to_parquet(out)
-    again = read_log(out, warn=False)
+    again = read_log(out, Reading(warn=False))
     assert [e.preamble for e in again] == [e.preamble for e in episodes]
     first = turns_table(episodes)
     acting = first["is_action"].to_numpy()

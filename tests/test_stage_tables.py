@@ -365,10 +365,10 @@ def test_the_tables_as_written_are_right(files, tmp_path):
 
 @pytest.mark.parametrize("broken", [(0,), (5,), (11,), (3, 4)])
 def test_a_log_with_vectors_loses_the_episodes_that_were_broken_off(tmp_path, monkeypatch, broken):
-    """The vectors of the others stay with their texts."""
+    """In games that are played here; the vectors of the others stay with their texts."""
     monkeypatch.chdir(tmp_path)
     found = entries(broken=broken)
-    files = run_to("embed", write_entries(tmp_path / "log.jsonl", found))
+    files = run_to("embed", write_entries(tmp_path / "log.jsonl", found), "bargaining")
     turns = read_turns(files.turns)
     assert turns["episode_id"].nunique() == 12 - len(broken)
     vector_of = {m["content"]: m["embedding"] for entry in found for m in entry["messages"]}
