@@ -308,7 +308,7 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     workspace.run(*study, "run", "two.yaml", "--seeds", "1")
     shown = workspace.run(*study, "results", "two.yaml")
     assert "Seeds: 0, 1.\n" in shown
-    assert "| all | aria | 0.75 (0.30 to 0.95) | +0.75 (-2.43 to +3.93) |  | 0.38 |  |" in shown
-    assert "| bargaining | vanilla | 0.00 (0.00 to 0.49) |" in shown
+    assert "| all | aria | 0.75 (0.01 to 1.00) | +0.75 (-2.43 to +3.93) |  | 0.38 |  |" in shown
+    assert "| bargaining | vanilla | 0.00 (0.00 to 0.99) |" in shown
     games = pd.read_csv("metrics/study/two/games.csv")
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]
