@@ -3,9 +3,9 @@
     A_t = d_t + gamma lam A_(t+1),   d_t = r_t + gamma V(h_(t+1)) - V(h_t)   (Schulman et al. 2016)
 
 The reward is the return of the role's last action; gamma counts once for every own turn between two
-actions. V is the regression of the history alone, fitted
-on other episodes, so that an action's credit is what became of its state: how much better the next
-turn's state looks than this one's (lam 0), up to the return less V (lam 1).
+actions. V is the regression of the history alone, fitted on other episodes, so that an action's
+credit is what became of its state: how much better the next turn's state looks than this one's
+(lam 0), up to the return less V (lam 1).
 """
 
 from __future__ import annotations
