@@ -27,7 +27,7 @@ from aria_dvc.intentions.log import Log
 from aria_dvc.records.episodes import Episode
 
 ABOUT, TURNS, VECTORS = "fit.json", "turns.parquet", "vectors.safetensors"
-VERSION = 2
+VERSION = 3
 SAME = 0.99  # cosine of a text's vectors by one model on two machines or in two batches, at least
 REMEMBERED = 20_000  # texts whose vectors stay in memory
 
@@ -220,7 +220,7 @@ def load_fit(folder: str | Path) -> FittedCredit:
     if about["embed"]:
         _check_encoder(folder, known, about["embed"])
     aggregate = Aggregate(**about["aggregate"])
-    method = make_method(aggregate.method, aggregate, about.get("seed", 0))
+    method = make_method(aggregate.method, aggregate, about["seed"])
     return FittedCredit(about, known, method.fit(known))
 
 
