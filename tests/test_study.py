@@ -149,12 +149,11 @@ def test_five_seeds_are_not_few_and_a_game_that_one_lacks_makes_no_pair():
         for variant in ("vanilla", "aria")
         for seed in range(5)
     ]
-    games = pd.concat(tables).assign(completion_tokens=7, seconds=0.5)
+    games = pd.concat(tables).assign(completion_tokens=7)
     numbers = compared(games, "vanilla")["all"]
     assert numbers["aria_minus_vanilla"]["few_seeds"] is False
     assert numbers["aria_minus_vanilla"]["mean"] == 0.5
-    tokens, seconds = {"vanilla": 70, "aria": 70}, {"vanilla": 5.0, "aria": 5.0}
-    assert numbers["cost"] == {"completion_tokens": tokens, "seconds": seconds}
+    assert numbers["cost"] == {"completion_tokens": {"vanilla": 70, "aria": 70}}
     fewer = games[~((games["variant"] == "vanilla") & (games["seed"] == 4))]
     numbers = compared(fewer, "vanilla")["all"]
     assert numbers["aria_minus_vanilla"]["few_seeds"] is True
@@ -252,6 +251,7 @@ import pandas as pd
 from pathlib import Path
 from ruamel.yaml import YAML
 from aria_dvc.games.registry import get_game
+from aria_dvc.records.schemas import EVALUATION, write_table
 import orjson
 
 seed = YAML().load(Path("params.yaml"))["seed"]
@@ -259,11 +259,14 @@ config = orjson.dumps(get_game("bargaining").grid("default")[0]).decode()
 for variant, won in (("vanilla", [False, False]), ("aria", [seed > 0, True])):
     folder = Path("data/eval/adversarial")
     folder.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame({
+    rows = pd.DataFrame({
         "game": "bargaining", "variant": variant, "role": "alice", "episode": ["e0", "e1"],
-        "config": config, "opponent": "scripted:fair", "won": won, "no_deal": False,
-        "failure_kind": "", "completion_tokens": 7, "seconds": 0.5,
-    }).to_parquet(folder / f"{variant}.parquet")
+        "config": config, "seed": 0, "opponent": "scripted:fair", "won": won, "reward": 0.5,
+        "utility": 0.5, "opponent_utility": 0.5, "no_deal": False, "reason": "deal",
+        "failure_role": "", "failure_kind": "", "turns": 2, "executed": None, "refused": 0,
+        "completion_tokens": 7,
+    }).astype(EVALUATION.dtypes)
+    write_table(folder / f"{variant}.parquet", rows, EVALUATION)
 online = Path("data/policy/adversarial/aria/online")
 online.mkdir(parents=True, exist_ok=True)
 pd.DataFrame({

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAIR = ["seed", "game", "role", "opponent", "episode"]
-COSTS = ("completion_tokens", "seconds")
+COSTS = ("completion_tokens",)
 FEWEST_SEEDS = 5
 """With fewer, the t interval hangs on hardly any evidence about how much trainings differ."""
 
