@@ -104,6 +104,27 @@ def test_a_missing_key_is_named(tmp_path):
         load_study(config)
 
 
+SOUND = "{seeds: [0], reference: aria, categories: [a], variants: [vanilla, aria], settings: []}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SOUND[:-1], "study.yaml is not valid YAML"),
+        ("[0]", r"must be a mapping.*see configs/study/cpu\.yaml"),
+        (SOUND.replace("reference: aria", "reference: a"), "reference: a is none of vanilla, aria"),
+        (SOUND[:-1] + ", arms: {full: [], less: []}}", "reference: aria is none of full, less"),
+        (SOUND.replace("vanilla, ", ""), "variants: no vanilla"),
+    ],
+)
+def test_a_study_that_cannot_be_compared_is_one_line(tmp_path, text, said):
+    config = tmp_path / "study.yaml"
+    config.write_text(text)
+    with pytest.raises(AriaError, match=said) as raised:
+        load_study(config)
+    assert str(raised.value).startswith(str(config))
+
+
 def outcomes(variant, seed, won):
     return pd.DataFrame(
         {
