@@ -248,6 +248,16 @@ def test_the_area_under_a_learning_curve_is_the_win_rate_of_all_training_games()
     assert gain["p_holm"] == gain["p"]
 
 
+def test_a_reference_that_learned_from_no_games_is_compared_with_nothing():
+    rows = [("aria", "bargaining"), ("aria", "negotiation"), ("other", "negotiation")]
+    curves = pd.DataFrame(rows, columns=["variant", "log"]).assign(seed=0, episodes=4, win_rate=0.5)
+    found = learning(curves, "vanilla")
+    assert found["all"] == {"area": {"aria": 0.5, "other": 0.5}}
+    found = learning(curves, "other")
+    assert found["bargaining"] == {"area": {"aria": 0.5}}
+    assert found["negotiation"]["aria_minus_other"]["mean"] == 0.0
+
+
 def test_the_objectives_have_the_settings_of_their_papers(tmp_path):
     study = load_study(Path("configs/study/objectives.yaml"))
     (first, *_) = study.experiments().values()
