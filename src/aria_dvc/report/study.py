@@ -129,6 +129,7 @@ def table(found: dict[str, Any], reference: str) -> str:
     areas = found.get("learning", {})
     lines = [
         f"Seeds: {', '.join(map(str, found['seeds']))}.",
+        "A game's rows are of its winnable games; area: the mean win rate of all training games.",
         "",
         f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} |",
         "|---|---|---|---|---|---|---|",
