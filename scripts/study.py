@@ -201,7 +201,9 @@ def _online_variants(experiment: str) -> list[str]:
 
 
 def _dvc(*arguments: str) -> str:
-    return subprocess.run(["dvc", *arguments], check=True, capture_output=True, text=True).stdout
+    """What DVC prints; what it complains of is seen on standard error."""
+    command = ["dvc", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main() -> None:

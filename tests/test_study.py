@@ -346,3 +346,11 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     assert "| bargaining | vanilla | 0.00 (0.00 to 0.99) |" in shown
     games = pd.read_csv("metrics/study/two/games.csv")
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]
+
+
+def test_what_dvc_complains_of_is_seen(tmp_path):
+    (tmp_path / "two.yaml").write_text(CONFIG)
+    workspace = Workspace(tmp_path)
+    workspace.env["PYTHONPATH"] = f"{ROOT}/src{os.pathsep}{ROOT}"
+    study = [sys.executable, str(ROOT / "scripts/study.py"), "results", "two.yaml"]
+    assert "not inside of a DVC repository" in workspace.run(*study, check=False)
