@@ -217,6 +217,8 @@ def main() -> None:
         study = load_study(arguments.config)
         if arguments.action == "run":
             run(study, arguments.seeds or study.seeds)
+        elif arguments.seeds:
+            raise AriaError("--seeds: results are of all seeds that have been run: leave it out")
         else:
             print(results(study, arguments.out or Path("metrics/study") / study.name))
     except AriaError as error:

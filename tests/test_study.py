@@ -336,6 +336,8 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     with pytest.raises(AriaError, match="--seeds: the study two has no seed 7: its seeds are 0, 1"):
         run(load_study(Path("two.yaml")), [0, 7])
     study = [sys.executable, str(ROOT / "scripts/study.py")]
+    refused = workspace.run(*study, "results", "two.yaml", "--seeds", "0", check=False)
+    assert "error: --seeds: results are of all seeds" in refused
     workspace.run(*study, "run", "two.yaml", "--seeds", "0")
     assert "Seeds: 0.\n" in workspace.run(*study, "results", "two.yaml")
     workspace.run("dvc", "exp", "remove", "two-seed-0")
