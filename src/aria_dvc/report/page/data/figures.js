@@ -121,7 +121,7 @@ function drawRates(node) {
 }
 
 function drawDifferences(node) {
-  const rows = shared.results.filter((row) => row.difference);
+  const rows = shared.results.filter((row) => row.difference && row.difference.mean !== null);
   if (!rows.length) return nothing(node, "No variant was compared with vanilla.");
   return dots(node, rows, (row) => words(row.game), ({ difference: d }) => [d.mean, d.low, d.high], "paired difference to vanilla", null);
 }
