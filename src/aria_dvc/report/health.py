@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from aria_dvc.report.intervals import SIGNIFICANT
+from aria_dvc.report.intervals import SIGNIFICANT, is_shown
 from aria_dvc.report.metrics import gradient_ratio
 
 IDLE_CELLS = 0.8
@@ -234,7 +234,7 @@ def _failures(about: str, kinds: Mapping[str, int], games: int) -> Iterator[Find
 
 
 def _difference(about: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
-    if gain["high"] is not None and gain["high"] < 0:
+    if is_shown(gain) and gain["high"] < 0:
         words = f"does worse than vanilla ({signed(gain['mean'])})"
         yield Finding(about, "worse", words, "a smaller learning rate, or another credit")
     utility = gain.get("utility")
