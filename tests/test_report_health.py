@@ -216,6 +216,17 @@ def test_worse_is_said_where_the_table_of_the_report_says_it():
     assert [one.check for one in found] == ["not_after_correction"]
 
 
+FALLS = {"utility": {"mean": -0.1, "low": -0.14, "high": -0.06}, "low": None, "high": None}
+
+
+def test_wins_that_are_no_more_hide_no_loss_of_utility():
+    (same,) = changed(gain(mean=0.0, **FALLS))
+    assert same.words == "its own utility falls by 0.10, which its win rate does not show"
+    assert changed(gain(mean=-1.0, **FALLS)) == []  # it loses wherever vanilla wins
+    (more,) = changed(gain(mean=0.5, **FALLS))
+    assert more.words.endswith("which winning more often hides")
+
+
 def test_singletons_matter_to_cell_means_alone():
     def kernel(run):
         run["credit"]["log"].update(singleton_share=0.97)

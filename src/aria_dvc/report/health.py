@@ -237,9 +237,10 @@ def _difference(about: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
     if is_shown(gain) and gain["high"] < 0:
         words = f"does worse than vanilla ({signed(gain['mean'])})"
         yield Finding(about, "worse", words, "a smaller learning rate, or another credit")
-    utility = gain.get("utility")
-    if utility and utility["high"] is not None and utility["high"] < 0 <= (gain["low"] or 0.0):
-        words = f"its own utility falls by {-utility['mean']:.2f}, which winning more often hides"
+    utility, least = gain.get("utility"), gain["mean"] if gain["low"] is None else gain["low"]
+    if utility and utility["high"] is not None and utility["high"] < 0 <= least:
+        hides = "winning more often hides" if gain["mean"] > 0 else "its win rate does not show"
+        words = f"its own utility falls by {-utility['mean']:.2f}, which {hides}"
         yield Finding(about, "utility_falls", words, "rewards: soft_win or utility")
     if gain.get("undecided"):
         needed, words = gain["games_needed"], f"undecided after {gain['pairs']} pairs of games"
