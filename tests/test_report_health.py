@@ -235,6 +235,18 @@ def test_singletons_matter_to_cell_means_alone():
     assert changed(kernel) == []
 
 
+@pytest.mark.parametrize("distinct", [300, 100])
+def test_a_method_that_takes_the_same_k_is_no_remedy(distinct):
+    def at_edge(run, **runners_up):
+        wanted = {"selected_k": 100, "distinct_utterances": distinct, "runners_up": runners_up}
+        selection(run).update(wanted)
+
+    (one,) = changed(lambda run: at_edge(run, silhouette=100, split_score=9))
+    assert one.remedy.startswith("another select_k.method (split_score: 9)")
+    (none,) = changed(lambda run: at_edge(run, silhouette=100))
+    assert none.remedy == "more games"
+
+
 def test_a_k_that_was_given_is_not_judged():
     assert changed(lambda run: selection(run).update(selected_k=2, overridden=True)) == []
 

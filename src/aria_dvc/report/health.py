@@ -146,15 +146,16 @@ def _choice_of_k(
     k, distinct = selection["selected_k"], selection["distinct_utterances"]
     if selection["overridden"] or selection["per_role"]:
         return
-    others = {n: v for n, v in selection["runners_up"].items() if v is not None}
+    others = {n: v for n, v in selection["runners_up"].items() if v not in (None, k)}
     hint = ", ".join(f"{name}: {value}" for name, value in others.items())
+    remedies = [f"another select_k.method ({hint})"] if others else []
     if k >= distinct:
         words = f"k = {k} gives every different utterance an intention of its own"
-        yield Finding(log, "k_at_edge", words, f"another select_k.method ({hint}), or more games")
+        yield Finding(log, "k_at_edge", words, ", or ".join([*remedies, "more games"]))
     elif k in k_range:
         side = "smallest" if k == k_range[0] else "largest"
         words = f"the chosen k = {k} is the {side} that was tried"
-        yield Finding(log, "k_at_edge", words, f"another select_k.method ({hint})")
+        yield Finding(log, "k_at_edge", words, *(remedies or ["more games"]))
 
 
 def _held_out(log: str, r2: float | None) -> Iterator[Finding]:
