@@ -112,6 +112,11 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         "every different utterance",
     ),
     "never won": (facts(rewards=(0.0, 0.0)), "no_success", "no success in 40 games"),
+    "costs alone": (
+        facts(rewards=(-1.0, -0.25)),
+        "no_success",
+        "no success in 40 games: no reward is above -0.25",  # a credit with a baseline may be
+    ),
     "always won": (facts(rewards=(1.0, 1.0)), "equal_outcomes", "all 40 games have the reward 1"),
     "broken off": (
         facts(failed={"bob: no_offer": 4, "alice: empty": 16}),

@@ -130,7 +130,7 @@ def _log_findings(log: str, numbers: Mapping[str, Any], facts: LogFacts) -> Iter
 def _outcomes(log: str, facts: LogFacts) -> Iterator[Finding]:
     low, high = facts.rewards
     if high <= 0:
-        words = f"no success in {facts.episodes} games: every credit is 0 or below"
+        words = f"no success in {facts.episodes} games: no reward is above {high + 0.0:g}"
         yield Finding(log, "no_success", words, "easier games or a better warm start (base_model)")
     elif low == high:
         words = (
