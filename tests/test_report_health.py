@@ -123,6 +123,11 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         "refused_moves",
         "50 % of 40 games ended by refused moves (bob: no_offer 4, alice: empty 16)",
     ),
+    "no replies": (
+        facts(failed={"bob: no_offer": 4, "alice: context_full": 16}),
+        "refused_moves",
+        "50 % of 40 games ended since a player could not go on (bob: no_offer 4, alice: context",
+    ),
     "useless credit": (
         lambda run: run["credit"]["log"]["credit_quality"].update(r2={"method": -0.32}),
         "credit_no_better_than_mean",

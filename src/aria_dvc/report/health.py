@@ -17,6 +17,8 @@ from aria_dvc.report.metrics import gradient_ratio
 IDLE_CELLS = 0.8
 MANY_FAILURES = 0.25
 MANY_ZEROS = 0.9
+NO_REPLY = frozenset({"context_full", "request_refused", "no_answer"})
+"""Kinds of failure without any text; the others are of texts that were no legal move."""
 CHECKS = (
     "no_success",
     "equal_outcomes",
@@ -225,13 +227,17 @@ def _game_findings(game: str, of: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _failures(about: str, kinds: Mapping[str, int], games: int) -> Iterator[Finding]:
-    """Many games that ended because a role made no move that the game could take."""
+    """Many games that a role could not go on with."""
     failed = sum(kinds.values())
-    if games and failed / games >= MANY_FAILURES:
-        worst = ", ".join(f"{kind} {kinds[kind]}" for kind in sorted(kinds, key=kinds.__getitem__))
-        words = f"{_percent(failed / games)} of {games} games ended by refused moves ({worst})"
-        remedy = "a longer warm start (base_model), max_new_tokens, or max_reasks"
-        yield Finding(about, "refused_moves", words, remedy)
+    if not games or failed / games < MANY_FAILURES:
+        return
+    worst = ", ".join(f"{kind} {kinds[kind]}" for kind in sorted(kinds, key=kinds.__getitem__))
+    words = f"{_percent(failed / games)} of {games} games ended by refused moves ({worst})"
+    remedy = "a longer warm start (base_model), max_new_tokens, or max_reasks"
+    if any(kind.partition(": ")[2] in NO_REPLY for kind in kinds):
+        words = words.replace("by refused moves", "since a player could not go on")
+        remedy = "a longer context or another endpoint where there was no reply; else " + remedy
+    yield Finding(about, "refused_moves", words, remedy)
 
 
 def _difference(about: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
