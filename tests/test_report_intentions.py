@@ -20,7 +20,7 @@ from aria_dvc.report.agreement import agreement
 from aria_dvc.report.figures import NAMED, Pictures, counted, intention_map
 from aria_dvc.report.health import LogFacts
 from aria_dvc.report.intentions import COLUMNS, above_turn, central_texts, intention_table
-from aria_dvc.report.names import FEWEST, MOST, class_terms, tokens
+from aria_dvc.report.names import FEWEST, MOST, class_terms, shortened, tokens
 
 SAID = {
     0: ["Which country is your city in?", "Which country is it in?", "In which country is it?"],
@@ -158,6 +158,17 @@ def test_intentions_of_the_same_words_are_told_apart_by_number():
     names = intention_table(doubled, log.targets, ["same words"] * 24)["name"]
     assert names.is_unique
     assert all("#" in name for name in names)
+
+
+def test_what_has_no_blanks_is_cut_and_does_not_vanish():
+    water = "我想要更多的水" * 15
+    assert shortened(water, 80) == water[:77] + "..."
+    assert shortened(f"ok {water}", 80) == f"ok {water}"[:77] + "..."
+    assert shortened("half each, I say", 12) == "half..."
+    assert shortened("half  each", 12) == "half each"
+    log = log_of(np.tile([0, 2, 1, 2], 6))
+    names = intention_table(log, log.targets, [water] * 24)["name"]
+    assert names.str.startswith(water[:37] + "... #").all()
 
 
 def drawn(labels, counts):

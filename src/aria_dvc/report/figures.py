@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill, shorten
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, cast
 
 import matplotlib
@@ -18,6 +18,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patheffects import withStroke
 
 from aria_dvc.files import written_aside
+from aria_dvc.report.names import shortened
 from aria_dvc.shown import printable
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def intention_map(
 
 def _label(number: int, names: dict[int, str]) -> str:
     """The number and name, cut; a dollar of the texts begins no formula."""
-    name = shorten(printable(names[number]), WIDEST_NAME, placeholder=" ..")
+    name = shortened(printable(names[number]), WIDEST_NAME, " ..")
     return f"{number}  {name}".replace("$", r"\$")
 
 
