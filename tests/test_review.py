@@ -506,6 +506,7 @@ def test_texts_of_a_branch_are_only_text():
     assert "\n" not in told
     for mark in ("|b", "<img", " `c", "[d]", "@all", "*f", "\x1b"):
         assert not any(told[i:].startswith(mark) and told[i - 1] != "\\" for i in range(len(told)))
+    assert plain(r"\[x\](u) \`c\`") == r"\\\[x\\\](u) \\\`c\\\`"
     assert code("`|`") == "`'/'`"
     assert code("x" * 99) == f"`{'x' * 59}…`"
     assert code(None) == "none"

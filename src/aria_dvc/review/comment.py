@@ -201,7 +201,7 @@ def code(value: Any) -> str:
 def plain(text: str, longest: int = 2 * LONGEST) -> str:
     """A text that Markdown shows as it is: no HTML, no cells, links, mentions or code."""
     short = _short(text, longest).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    for mark in "|`*[]":
+    for mark in "\\|`*[]":  # the backslash first: before a mark it would undo what shields it
         short = short.replace(mark, f"\\{mark}")
     return short.replace("@", "@<!-- -->")
 
