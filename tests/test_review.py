@@ -510,3 +510,4 @@ def test_texts_of_a_branch_are_only_text():
     assert code("`|`") == "`'/'`"
     assert code("x" * 99) == f"`{'x' * 59}…`"
     assert code(None) == "none"
+    assert code("") == '`""`'

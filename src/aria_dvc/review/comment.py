@@ -195,7 +195,8 @@ def code(value: Any) -> str:
     """A value as code, which Markdown does not read; `none` where there is none."""
     if value is None:
         return "none"
-    return f"`{_short(str(value), LONGEST).replace('`', chr(39)).replace('|', '/')}`"
+    text = str(value) or '""'  # two backticks alone would begin code that goes on
+    return f"`{_short(text, LONGEST).replace('`', chr(39)).replace('|', '/')}`"
 
 
 def plain(text: str, longest: int = 2 * LONGEST) -> str:
