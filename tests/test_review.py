@@ -342,13 +342,22 @@ def test_outside_a_repository(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "remote",
-    ["git@example.org:a/b.git", "https://me:key@example.org/a/b", "ssh://git@example.org/a/b.git"],
+    ("remote", "address"),
+    [
+        ("git@example.org:a/b.git", "https://example.org/a/b"),
+        ("org-7@example.org:a/b", "https://example.org/a/b"),
+        ("https://me:key@example.org/a/b", "https://example.org/a/b"),
+        ("https://example.org/a/b.git/", "https://example.org/a/b"),
+        ("https://example.org:8443/a/b.git", "https://example.org:8443/a/b"),
+        ("ssh://git@example.org/a/b.git", "https://example.org/a/b"),
+        ("ssh://git@example.org:2222/a/b.git", "https://example.org/a/b"),
+        ("/srv/a/b.git", None),
+    ],
 )
-def test_the_address_is_the_remotes_and_holds_no_key(project, monkeypatch, remote):
+def test_the_address_is_the_remotes_and_holds_no_key(project, monkeypatch, remote, address):
     assert web_address() is None
     project.git("remote", "add", "origin", remote)
-    assert web_address() == "https://example.org/a/b"
+    assert web_address() == address
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example")
     monkeypatch.setenv("GITHUB_REPOSITORY", "c/d")
     assert web_address() == "https://github.example/c/d"
