@@ -168,6 +168,7 @@ def test_a_review_tells_all_that_moved(project):
     project.repro("k is 3")
     told = project.review()
     text = comment(told, "https://example.org/a/b")
+    assert comment(told, "https://example.org/a/b/") == text
     assert [name(change.place) for change in moved(told.estimates)] == ["chess: aria"]
     assert "1 of 1 figures moved beyond their interval" in text
     numbers = "0.31 (0.21 to 0.43) | 0.78 (0.67 to 0.86) | +0.47 (+0.30 to +0.60)"

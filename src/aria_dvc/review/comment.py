@@ -185,7 +185,7 @@ def _weight(path: str) -> tuple[bool, str]:
 
 
 def _image(address: str, commit: str, path: str) -> str:
-    link = f"{address}/blob/{commit}/{quote(path)}"
+    link = f"{address.rstrip('/')}/blob/{commit}/{quote(path)}"
     label = plain(PurePosixPath(path).stem)
     image = f'<img src="{link}?raw=true" width="{WIDTH}" alt="{label}">'
     return f'<a href="{link}">{label}<br>{image}</a>'
