@@ -466,6 +466,21 @@ def test_a_figure_that_repeats_another_is_told_once():
     assert [change.place for change in changes(run, later)] == [("a", "all", "x")]
 
 
+def test_a_difference_to_vanilla_is_told_once():
+    def run(wins):
+        gain = {"mean": wins / 9, "low": wins / 9 - 0.1, "high": wins / 9 + 0.1}
+        of = {"all": {"x": won(wins, 9)}, "minus_vanilla": {"x": gain}}
+        return {"a": {**of, "differences": {"vanilla": {"all": {"x": gain}}}}}
+
+    found = [name(change.place) for change in changes(run(1), run(9))]
+    assert found == ["a: x", "a: x minus vanilla"]
+
+
+def test_two_policies_that_moved_alike_are_both_told():
+    runs = [{"a": {"all": {"x": won(wins, 9), "vanilla": won(wins, 9)}}} for wins in (1, 9)]
+    assert [name(change.place) for change in moved(changes(*runs))] == ["a: vanilla", "a: x"]
+
+
 # Warnings
 
 
