@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from dvc.repo import Repo
 from finished_policy import OFFLINE, POLICY, fill, git
 from hub import local_hub
 from huggingface_hub import ModelCard
@@ -112,6 +113,20 @@ def test_a_policy_that_was_trained_further_has_no_results(project, tmp_path):
     card = ModelCard.load(out / "README.md")
     assert "Not evaluated." in card.text
     assert card.data.eval_results is None
+
+
+def test_figures_of_an_earlier_policy_are_refused(project, tmp_path, capsys):
+    Path("made/adapter/metrics.json").write_text('{"trained": "again"}')
+    out = str(tmp_path / "adapter")
+    for stage in ("online@aria-adversarial", "evaluate@aria-adversarial"):
+        with Repo(".") as repo:
+            repo.reproduce(stage)
+        assert main(["card", POLICY, "--out", out]) == 1
+        said = f"metrics/details/evaluation.json is older than {POLICY}: run `dvc repro report`"
+        assert said in capsys.readouterr().err
+    with Repo(".") as repo:
+        repo.reproduce("report")
+    assert main(["card", POLICY, "--out", out]) == 0
 
 
 def test_without_a_version_all_settings_are_told(project, tmp_path):

@@ -18,6 +18,7 @@ from aria_dvc.review.locks import CODE, LOCK, Entry, Lock, read_lock
 from aria_dvc.yaml_file import load_yaml
 
 STAGES = ("policy@", "online@")
+REPORT = "report"  # the stage that writes the figures
 PARAMS = "params.yaml"
 TRAIN = "dvc repro in a clone of the project"
 ADDRESSES = "endpoints"  # of servers, which are nobody else's business
@@ -56,7 +57,8 @@ def finished(folder: Path, version: str | None = None) -> Finished:
         version: commit whose params.yaml has the defaults; None for the newest tag `v*`, if any.
 
     Raises:
-        AriaError: the folder is not what a policy or online stage wrote last, or holds no weights.
+        AriaError: the folder is not what a policy or online stage wrote last, or holds no weights;
+            or the figures in metrics/ are of another policy.
     """
     file = Path(LOCK)
     lock = read_lock(file.read_bytes() if file.exists() else None, str(file))
@@ -66,6 +68,8 @@ def finished(folder: Path, version: str | None = None) -> Finished:
     settings = {key: value for key, value in _params(entry).items() if key != ADDRESSES}
     version = version or _newest_version()
     known = {} if _trained_further(part, category, variant, lock) else _evaluation()
+    if known:
+        _check_evaluated(path, category, variant, lock)
     return Finished(
         folder=folder,
         variant=variant,
@@ -118,6 +122,27 @@ def _trained_further(part: str, category: str, variant: str, lock: Lock) -> bool
     online = paths.online(variant, category).as_posix()
     outs = (out["path"] for entry in lock.values() for out in entry.get("outs", []))
     return part == paths.policy(variant, category).name and online in outs
+
+
+def _check_evaluated(path: str, category: str, variant: str, lock: Lock) -> None:
+    """Refuse figures that are older than the policy, or than its games."""
+    table, whole = paths.evaluation(variant, category), Path(path).parent
+    stages = [
+        stage
+        for stage, entry in lock.items()
+        if stage == REPORT or table.as_posix() in (out["path"] for out in entry.get("outs", []))
+    ]
+    status = dvc_status(Path.cwd(), *stages) if stages else {}
+    deps = [
+        one.get("changed deps", {})
+        for found in status.values()
+        for one in found
+        if isinstance(one, dict)
+    ]
+    read = (whole.as_posix(), table.parent.parent.as_posix())
+    if any(states.get(name) == "modified" for states in deps for name in read):
+        where = (paths.DETAILS / "evaluation.json").as_posix()
+        raise AriaError(f"{where} is older than {path}: run `dvc repro {REPORT}` first")
 
 
 def _evaluation() -> dict[str, Any]:
