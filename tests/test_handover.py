@@ -158,6 +158,13 @@ def test_a_merged_model_plays_as_the_adapter_does(project, tmp_path, monkeypatch
     assert "adapter_config.json" not in card.text
 
 
+def test_an_adapter_is_not_merged_into_a_base_that_was_trained_again(project, capsys):
+    train_base_again()
+    assert main(["merge", OFFLINE, "--out", "new"]) == 1
+    assert "data/base_model is another one than" in capsys.readouterr().err
+    assert not Path("new").exists()
+
+
 def test_half_precision_is_asked_for(project, tmp_path):
     out = tmp_path / "model"
     assert main(["merge", POLICY, "--out", str(out), "--dtype", "bfloat16"]) == 0
@@ -175,6 +182,12 @@ def card_the_base() -> None:
     Path("data/base_model/README.md").write_text(TAGS[0])
 
 
+def train_base_again() -> None:
+    file = Path("data/base_model/tokenizer_config.json")
+    file.chmod(0o644)
+    file.write_text(file.read_text() + "\n")
+
+
 def remove_weights() -> None:
     shutil.rmtree(POLICY)
 
@@ -189,6 +202,7 @@ def remove_weights() -> None:
         (None, POLICY, "made", "is not what this command writes"),
         (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),
         (remove_weights, POLICY, "new", "holds no weights: run `dvc pull`"),
+        (train_base_again, OFFLINE, "new", "another one than data/policy/adversarial/aria/offline"),
         (
             lambda: Path("dvc.lock").unlink(),
             POLICY,

@@ -15,6 +15,7 @@ from aria_dvc.review.commits import git, git_text
 from aria_dvc.review.freshness import dvc_status
 from aria_dvc.review.health import warnings_in
 from aria_dvc.review.locks import CODE, LOCK, Entry, Lock, read_lock
+from aria_dvc.settings import BASE_MODEL
 from aria_dvc.yaml_file import load_yaml
 
 STAGES = ("policy@", "online@")
@@ -109,10 +110,11 @@ def _stage_of(path: str, lock: Lock) -> tuple[str, Entry]:
         known = [out["path"] for s, e in lock.items() if s.startswith(STAGES) for out in e["outs"]]
         remedy = f"name one of {', '.join(known)}" if known else f"train one first ({TRAIN})"
         raise AriaError(f"{path} is no policy in {LOCK}: {remedy}")
-    changed = dvc_status(Path.cwd(), stage).get(stage, [])
-    states = [found.get("changed outs", {}) for found in changed if isinstance(found, dict)]
-    if any("modified" in outs.values() for outs in states):
+    status = dvc_status(Path.cwd(), stage)
+    if "modified" in _changed(status, "outs").values():
         raise AriaError(f"{path} is not what {LOCK} says: run `dvc checkout {path}` first")
+    if _changed(status, "deps").get(BASE_MODEL) == "modified":
+        raise AriaError(f"{BASE_MODEL} is another one than {path} was trained on: run `dvc repro`")
     if not any(Path(path).glob("*.safetensors")):
         raise AriaError(f"{path} holds no weights: run `dvc pull`, or name a variant that trains")
     return stage, entry
@@ -132,17 +134,16 @@ def _check_evaluated(path: str, category: str, variant: str, lock: Lock) -> None
         for stage, entry in lock.items()
         if stage == REPORT or table.as_posix() in (out["path"] for out in entry.get("outs", []))
     ]
-    status = dvc_status(Path.cwd(), *stages) if stages else {}
-    deps = [
-        one.get("changed deps", {})
-        for found in status.values()
-        for one in found
-        if isinstance(one, dict)
-    ]
-    read = (whole.as_posix(), table.parent.parent.as_posix())
-    if any(states.get(name) == "modified" for states in deps for name in read):
+    changed = _changed(dvc_status(Path.cwd(), *stages) if stages else {}, "deps")
+    if "modified" in map(changed.get, (whole.as_posix(), table.parent.parent.as_posix())):
         where = (paths.DETAILS / "evaluation.json").as_posix()
         raise AriaError(f"{where} is older than {path}: run `dvc repro {REPORT}` first")
+
+
+def _changed(status: Mapping[str, list[Any]], block: str) -> dict[str, str]:
+    """Path -> how it changed, of what DVC says of the `deps` or `outs` of some stages."""
+    changes = [change for found in status.values() for change in found if isinstance(change, dict)]
+    return {path: how for one in changes for path, how in one.get(f"changed {block}", {}).items()}
 
 
 def _evaluation() -> dict[str, Any]:
