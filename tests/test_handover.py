@@ -84,6 +84,15 @@ def test_a_base_by_its_id(project, tmp_path):
     assert ModelCard.load(out / "README.md").data.base_model == "me/base"
 
 
+def test_a_base_by_its_folder_is_found_from_anywhere(project, tmp_path, capsys):
+    out = tmp_path / "adapter"
+    assert main(["card", POLICY, "--out", str(out), "--base", "data/base_model"]) == 0
+    config = json.loads((out / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == str(project / "data/base_model")
+    assert ModelCard.load(out / "README.md").data.base_model is None  # no id of a hub
+    assert "that is a folder of this machine" in capsys.readouterr().out
+
+
 def test_the_card_tells_what_the_policy_is(project, tmp_path):
     out = tmp_path / "adapter"
     assert main(["card", POLICY, "--out", str(out)]) == 0
