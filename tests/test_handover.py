@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from huggingface_hub import ModelCard
 from learning_tiny import TEMPLATE
 
 from aria_dvc.__main__ import main
-from aria_dvc.handover.card import TAGS
+from aria_dvc.handover.card import TAGS, make_card
+from aria_dvc.handover.finished import finished
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import load_adapter
 from aria_dvc.models.source import ModelSource
@@ -114,6 +116,12 @@ def test_the_card_tells_what_the_policy_is(project, tmp_path):
     assert "a model of its own: `tiny` after supervised training on scripted" in text
     assert "secret" not in text
     assert str(project) not in str(card)
+
+
+def test_a_variant_that_changes_nothing_is_of_the_block_policy(project):
+    known = replace(finished(Path(POLICY)), settings={"variants.aria": {}})
+    text = make_card(known, "me/base", is_merged=False, is_adapter=True).text
+    assert "variant `aria` (the block policy) of the category adversarial" in text
 
 
 def test_a_policy_that_was_trained_further_has_no_results(project, tmp_path):
