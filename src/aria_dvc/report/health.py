@@ -157,7 +157,7 @@ def _choice_of_k(
     elif k in k_range:
         side = "smallest" if k == k_range[0] else "largest"
         words = f"the chosen k = {k} is the {side} that was tried"
-        yield Finding(log, "k_at_edge", words, *(remedies or ["more games"]))
+        yield Finding(log, "k_at_edge", words, [*remedies, "more games"][0])
 
 
 def _held_out(log: str, r2: float | None) -> Iterator[Finding]:
