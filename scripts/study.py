@@ -26,7 +26,6 @@ from typing import Any
 
 import dvc.api
 import pandas as pd
-from ruamel.yaml import YAML
 
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
@@ -34,6 +33,7 @@ from aria_dvc.files import write_csv, write_json
 from aria_dvc.pipeline import paths
 from aria_dvc.report.study import COSTS, PAIR, compared, learning, table
 from aria_dvc.settings import VANILLA
+from aria_dvc.yaml_file import read_yaml
 
 OUTCOME = ["won", "winnable", "no_deal", "failure_kind"]
 GAME_COLUMNS = ["variant", *PAIR, *OUTCOME, *COSTS]
@@ -104,14 +104,20 @@ def load_study(config: Path) -> Study:
     """Read a file of configs/study/.
 
     Raises:
-        AriaError: the file or one of its keys is missing.
+        AriaError: the file is missing or not YAML, lacks a key, or compares with what it does not
+            train.
     """
     try:
-        return Study(config.stem, **YAML(typ="safe", pure=True).load(config.read_text("utf-8")))
-    except FileNotFoundError:
-        raise AriaError(f"{config} is missing: run from the repository's root") from None
+        study = Study(config.stem, **read_yaml(config))
     except TypeError as error:
         raise AriaError(f"{config}: {error}: see configs/study/cpu.yaml") from None
+    trained = list(study.arms or study.variants)
+    if VANILLA not in study.variants:
+        raise AriaError(f"{config}: variants: no {VANILLA}, which all are compared with: add it")
+    if study.reference not in trained:
+        known = ", ".join(trained)
+        raise AriaError(f"{config}: reference: {study.reference} is none of {known}: name one")
+    return study
 
 
 def run(study: Study, seeds: Sequence[int]) -> None:
@@ -195,7 +201,9 @@ def _online_variants(experiment: str) -> list[str]:
 
 
 def _dvc(*arguments: str) -> str:
-    return subprocess.run(["dvc", *arguments], check=True, capture_output=True, text=True).stdout
+    """What DVC prints; what it complains of is seen on standard error."""
+    command = ["dvc", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main() -> None:
@@ -209,6 +217,8 @@ def main() -> None:
         study = load_study(arguments.config)
         if arguments.action == "run":
             run(study, arguments.seeds or study.seeds)
+        elif arguments.seeds:
+            raise AriaError("--seeds: results are of all seeds that have been run: leave it out")
         else:
             print(results(study, arguments.out or Path("metrics/study") / study.name))
     except AriaError as error:

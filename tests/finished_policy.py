@@ -41,10 +41,20 @@ stages:
   online:
     matrix: {variant: [aria], category: [adversarial]}
     cmd: cp -r made/adapter data/policy/adversarial/aria/online
-    deps: [data/policy/adversarial/aria/offline]
+    deps: [data/policy/adversarial/aria/offline, made/adapter]
     params: [seed, endpoints, policy, "variants.${item.variant}"]
     outs: [data/policy/adversarial/aria/online]
-""".replace("DIR", OFFLINE)
+  evaluate:
+    matrix: {variant: [aria], category: [adversarial]}
+    cmd: mkdir -p data/eval/adversarial && cp POLICY/metrics.json data/eval/adversarial/aria.parquet
+    deps: [data/policy/adversarial/aria]
+    outs: [data/eval/adversarial/aria.parquet]
+  report:
+    cmd: mkdir -p metrics && cp -r made/details metrics/details
+    deps: [data/eval, made/details]
+    outs:
+      - metrics/details: {cache: false}
+""".replace("DIR", OFFLINE).replace("POLICY", POLICY)
 PARAMS = """
 seed: 0
 endpoints: {mine: {base_url: "http://secret.example:8000"}}
@@ -97,18 +107,18 @@ def fill(folder: Path, save_base: Callable[[Path], ModelSource] = save_tiny_base
     config.write_text(config.read_text().replace("made/base", "data/base_model"))
     Path("made/raw/adversarial").mkdir(parents=True)
     Path("made/raw/adversarial/bargaining.jsonl").write_text("{}\n")
-    Path("metrics/details").mkdir(parents=True)
+    Path("made/details").mkdir(parents=True)
     found = {
         "bargaining": evaluation(30, 10),
         "negotiation": evaluation(10, 10),
         "guess_my_city": evaluation(30, 30),
     }
-    Path("metrics/details/evaluation.json").write_text(json.dumps(found))
+    Path("made/details/evaluation.json").write_text(json.dumps(found))
     finding = {"level": "warning", "about": "chess", "words": "few games"}
-    Path("metrics/details/health.json").write_text(json.dumps({"findings": [finding]}))
+    Path("made/details/health.json").write_text(json.dumps({"findings": [finding]}))
     Path("dvc.yaml").write_text(DVC_YAML)
     Path("params.yaml").write_text(PARAMS)
-    Path(".gitignore").write_text("/data/policy\n/data/raw\n/data/base_model\n")
+    Path(".gitignore").write_text("/data/policy\n/data/raw\n/data/base_model\n/data/eval\n")
     git("add", "-A")
     git("commit", "-qm", "start")
     git("tag", "v1")

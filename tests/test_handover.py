@@ -8,17 +8,20 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from dvc.repo import Repo
 from finished_policy import OFFLINE, POLICY, fill, git
 from hub import local_hub
 from huggingface_hub import ModelCard
 from learning_tiny import TEMPLATE
 
 from aria_dvc.__main__ import main
-from aria_dvc.handover.card import TAGS
+from aria_dvc.handover.card import TAGS, make_card
+from aria_dvc.handover.finished import finished
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import load_adapter
 from aria_dvc.models.source import ModelSource
@@ -83,6 +86,15 @@ def test_a_base_by_its_id(project, tmp_path):
     assert ModelCard.load(out / "README.md").data.base_model == "me/base"
 
 
+def test_a_base_by_its_folder_is_found_from_anywhere(project, tmp_path, capsys):
+    out = tmp_path / "adapter"
+    assert main(["card", POLICY, "--out", str(out), "--base", "data/base_model"]) == 0
+    config = json.loads((out / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == str(project / "data/base_model")
+    assert ModelCard.load(out / "README.md").data.base_model is None  # no id of a hub
+    assert "that is a folder of this machine" in capsys.readouterr().out
+
+
 def test_the_card_tells_what_the_policy_is(project, tmp_path):
     out = tmp_path / "adapter"
     assert main(["card", POLICY, "--out", str(out)]) == 0
@@ -106,12 +118,32 @@ def test_the_card_tells_what_the_policy_is(project, tmp_path):
     assert str(project) not in str(card)
 
 
+def test_a_variant_that_changes_nothing_is_of_the_block_policy(project):
+    known = replace(finished(Path(POLICY)), settings={"variants.aria": {}})
+    text = make_card(known, "me/base", is_merged=False, is_adapter=True).text
+    assert "variant `aria` (the block policy) of the category adversarial" in text
+
+
 def test_a_policy_that_was_trained_further_has_no_results(project, tmp_path):
     out = tmp_path / "adapter"
     assert main(["card", OFFLINE, "--out", str(out)]) == 0
     card = ModelCard.load(out / "README.md")
     assert "Not evaluated." in card.text
     assert card.data.eval_results is None
+
+
+def test_figures_of_an_earlier_policy_are_refused(project, tmp_path, capsys):
+    Path("made/adapter/metrics.json").write_text('{"trained": "again"}')
+    out = str(tmp_path / "adapter")
+    for stage in ("online@aria-adversarial", "evaluate@aria-adversarial"):
+        with Repo(".") as repo:
+            repo.reproduce(stage)
+        assert main(["card", POLICY, "--out", out]) == 1
+        said = f"metrics/details/evaluation.json is older than {POLICY}: run `dvc repro report`"
+        assert said in capsys.readouterr().err
+    with Repo(".") as repo:
+        repo.reproduce("report")
+    assert main(["card", POLICY, "--out", out]) == 0
 
 
 def test_without_a_version_all_settings_are_told(project, tmp_path):
@@ -143,6 +175,13 @@ def test_a_merged_model_plays_as_the_adapter_does(project, tmp_path, monkeypatch
     assert "adapter_config.json" not in card.text
 
 
+def test_an_adapter_is_not_merged_into_a_base_that_was_trained_again(project, capsys):
+    train_base_again()
+    assert main(["merge", OFFLINE, "--out", "new"]) == 1
+    assert "data/base_model is another one than" in capsys.readouterr().err
+    assert not Path("new").exists()
+
+
 def test_half_precision_is_asked_for(project, tmp_path):
     out = tmp_path / "model"
     assert main(["merge", POLICY, "--out", str(out), "--dtype", "bfloat16"]) == 0
@@ -160,6 +199,12 @@ def card_the_base() -> None:
     Path("data/base_model/README.md").write_text(TAGS[0])
 
 
+def train_base_again() -> None:
+    file = Path("data/base_model/tokenizer_config.json")
+    file.chmod(0o644)
+    file.write_text(file.read_text() + "\n")
+
+
 def remove_weights() -> None:
     shutil.rmtree(POLICY)
 
@@ -174,6 +219,7 @@ def remove_weights() -> None:
         (None, POLICY, "made", "is not what this command writes"),
         (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),
         (remove_weights, POLICY, "new", "holds no weights: run `dvc pull`"),
+        (train_base_again, OFFLINE, "new", "another one than data/policy/adversarial/aria/offline"),
         (
             lambda: Path("dvc.lock").unlink(),
             POLICY,

@@ -112,11 +112,21 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         "every different utterance",
     ),
     "never won": (facts(rewards=(0.0, 0.0)), "no_success", "no success in 40 games"),
+    "costs alone": (
+        facts(rewards=(-1.0, -0.25)),
+        "no_success",
+        "no success in 40 games: no reward is above -0.25",  # a credit with a baseline may be
+    ),
     "always won": (facts(rewards=(1.0, 1.0)), "equal_outcomes", "all 40 games have the reward 1"),
     "broken off": (
         facts(failed={"bob: no_offer": 4, "alice: empty": 16}),
         "refused_moves",
         "50 % of 40 games ended by refused moves (bob: no_offer 4, alice: empty 16)",
+    ),
+    "no replies": (
+        facts(failed={"bob: no_offer": 4, "alice: context_full": 16}),
+        "refused_moves",
+        "50 % of 40 games ended since a player could not go on (bob: no_offer 4, alice: context",
     ),
     "useless credit": (
         lambda run: run["credit"]["log"]["credit_quality"].update(r2={"method": -0.32}),
@@ -210,12 +220,41 @@ def test_what_is_wrong_is_found_and_nothing_else(name):
     assert first.level == "note" or first.remedy
 
 
+def test_worse_is_said_where_the_table_of_the_report_says_it():
+    """By its interval alone it would be; one of six differences it is not."""
+    found = changed(gain(mean=-0.3, low=-0.4, high=-0.2, p=0.02, p_holm=0.12, comparisons=6))
+    assert [one.check for one in found] == ["not_after_correction"]
+
+
+FALLS = {"utility": {"mean": -0.1, "low": -0.14, "high": -0.06}, "low": None, "high": None}
+
+
+def test_wins_that_are_no_more_hide_no_loss_of_utility():
+    (same,) = changed(gain(mean=0.0, **FALLS))
+    assert same.words == "its own utility falls by 0.10, which its win rate does not show"
+    assert changed(gain(mean=-1.0, **FALLS)) == []  # it loses wherever vanilla wins
+    (more,) = changed(gain(mean=0.5, **FALLS))
+    assert more.words.endswith("which winning more often hides")
+
+
 def test_singletons_matter_to_cell_means_alone():
     def kernel(run):
         run["credit"]["log"].update(singleton_share=0.97)
         run["credit"]["log"]["credit_quality"].update(method="regression")
 
     assert changed(kernel) == []
+
+
+@pytest.mark.parametrize("distinct", [300, 100])
+def test_a_method_that_takes_the_same_k_is_no_remedy(distinct):
+    def at_edge(run, **runners_up):
+        wanted = {"selected_k": 100, "distinct_utterances": distinct, "runners_up": runners_up}
+        selection(run).update(wanted)
+
+    (one,) = changed(lambda run: at_edge(run, silhouette=100, split_score=9))
+    assert one.remedy.startswith("another select_k.method (split_score: 9)")
+    (none,) = changed(lambda run: at_edge(run, silhouette=100))
+    assert none.remedy == "more games"
 
 
 def test_a_k_that_was_given_is_not_judged():

@@ -17,10 +17,17 @@ import aria_dvc
 from aria_dvc.intentions.log import Log
 from aria_dvc.pipeline.report import Run, _facts, _intention_map, write_intentions
 from aria_dvc.report.agreement import agreement
-from aria_dvc.report.figures import NAMED, Pictures, counted, intention_map
+from aria_dvc.report.figures import (
+    NAMED,
+    Pictures,
+    counted,
+    evaluation,
+    intention_map,
+    learning_curve,
+)
 from aria_dvc.report.health import LogFacts
 from aria_dvc.report.intentions import COLUMNS, above_turn, central_texts, intention_table
-from aria_dvc.report.names import FEWEST, MOST, class_terms, tokens
+from aria_dvc.report.names import FEWEST, MOST, class_terms, shortened, tokens
 
 SAID = {
     0: ["Which country is your city in?", "Which country is it in?", "In which country is it?"],
@@ -160,6 +167,17 @@ def test_intentions_of_the_same_words_are_told_apart_by_number():
     assert all("#" in name for name in names)
 
 
+def test_what_has_no_blanks_is_cut_and_does_not_vanish():
+    water = "我想要更多的水" * 15
+    assert shortened(water, 80) == water[:77] + "..."
+    assert shortened(f"ok {water}", 80) == f"ok {water}"[:77] + "..."
+    assert shortened("half each, I say", 12) == "half..."
+    assert shortened("half  each", 12) == "half each"
+    log = log_of(np.tile([0, 2, 1, 2], 6))
+    names = intention_table(log, log.targets, [water] * 24)["name"]
+    assert names.str.startswith(water[:37] + "... #").all()
+
+
 def drawn(labels, counts):
     from matplotlib import pyplot as plt
 
@@ -194,6 +212,20 @@ def test_a_dollar_in_a_name_begins_no_formula():
     )
     figure.canvas.draw()
     assert figure.legends[0].get_texts()[0].get_text().count("\\$") == 3
+
+
+def test_a_variant_of_any_name_is_in_the_legends():
+    from matplotlib import pyplot as plt
+
+    rate = {"rate": 0.5, "win_rate": 0.5, "low": 0.4, "high": 0.6}
+    frame = pd.DataFrame(
+        {"game": "g", "role": "r", "log": "g", "variant": ["_own", "aria"], "games": 0, **rate}
+    )
+    for draw in (evaluation, learning_curve):
+        figure = draw(frame)
+        legend = figure.axes[0].get_legend().get_texts()
+        assert [text.get_text().strip() for text in legend] == ["_own", "aria"]
+        plt.close(figure)
 
 
 @pytest.fixture

@@ -151,6 +151,12 @@ def test_clusters_of_one_size_have_the_t_interval_over_their_means():
     assert clustered_interval(values.ravel()[order], clusters[order]) == found
 
 
+def test_values_that_only_rounding_tells_apart_have_no_interval():
+    found = mean_interval(np.array([0.3 - 0.2, 0.4 - 0.3]))  # p would be 2e-16
+    assert (found["low"], found["high"], found["p"]) == (None, None, None)
+    assert found["mean"] == pytest.approx(0.1)
+
+
 def test_clusters_of_several_sizes_have_the_sandwich_of_the_mean():
     values, clusters = np.array([1, 1, 0, -1, 1, 0, 0]), np.array([0, 0, 0, 1, 1, 2, 2])
     mean = 2 / 7

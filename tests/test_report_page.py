@@ -14,8 +14,10 @@ import pytest
 from report_page import HOSTILE, made_evaluation, made_log, made_page, made_tables
 
 from aria_dvc.intentions.cuts import nested_labels
+from aria_dvc.report.evaluation import rates
+from aria_dvc.report.intervals import paired_difference
 from aria_dvc.report.page.blocks import by_turn, log_block, occupancy, shares, sizes
-from aria_dvc.report.page.document import as_script, document, reach
+from aria_dvc.report.page.document import Page, as_script, document, reach
 from aria_dvc.report.page.results import results, verdict
 from aria_dvc.report.page.tree import tree_block
 from aria_dvc.shown import printable
@@ -155,6 +157,7 @@ def test_a_text_that_is_said_again_takes_no_more_room():
 
 def test_better_needs_the_interval_and_the_corrected_p():
     row = {"low": 0.1, "high": 0.4, "p_holm": 0.01, "undecided": True, "games_needed": None}
+    row["pairs"] = 24
     assert verdict(row) == "better"
     assert verdict({**row, "low": -0.4, "high": -0.1}) == "worse"
     assert verdict({**row, "p_holm": 0.2}) == "undecided"
@@ -175,6 +178,15 @@ def test_vanilla_has_a_row_where_it_stands_alone():
     found["bargaining"]["all"].pop("aria")
     (alone,) = results(found)
     assert (alone["variant"], alone["difference"]) == ("vanilla", None)
+
+
+def test_a_variant_without_a_game_of_vanillas_has_a_rate_and_no_difference():
+    found, nothing = made_evaluation(), np.zeros(0, bool)
+    gain = paired_difference(nothing, nothing, np.zeros(0, str))
+    found["bargaining"]["minus_vanilla"]["aria"] = {**gain, "p_holm": None, "comparisons": 1}
+    html = document(Page(0, results(found), rates(found), [], {}))
+    shown = re.sub(r"\s+", " ", Elements(html).shown)
+    assert "aria no game of both 0.75" in shown
 
 
 class Elements(HTMLParser):
@@ -257,8 +269,6 @@ def test_equal_runs_are_equal_pages(page, tables):
 
 
 def test_a_page_without_evaluation_or_warnings():
-    from aria_dvc.report.page.document import Page
-
     html = document(Page(1, [], [], [], {}))
     assert "Nothing was evaluated." in html
     assert "None." in html

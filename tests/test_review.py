@@ -168,6 +168,7 @@ def test_a_review_tells_all_that_moved(project):
     project.repro("k is 3")
     told = project.review()
     text = comment(told, "https://example.org/a/b")
+    assert comment(told, "https://example.org/a/b/") == text
     assert [name(change.place) for change in moved(told.estimates)] == ["chess: aria"]
     assert "1 of 1 figures moved beyond their interval" in text
     numbers = "0.31 (0.21 to 0.43) | 0.78 (0.67 to 0.86) | +0.47 (+0.30 to +0.60)"
@@ -342,13 +343,22 @@ def test_outside_a_repository(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "remote",
-    ["git@example.org:a/b.git", "https://me:key@example.org/a/b", "ssh://git@example.org/a/b.git"],
+    ("remote", "address"),
+    [
+        ("git@example.org:a/b.git", "https://example.org/a/b"),
+        ("org-7@example.org:a/b", "https://example.org/a/b"),
+        ("https://me:key@example.org/a/b", "https://example.org/a/b"),
+        ("https://example.org/a/b.git/", "https://example.org/a/b"),
+        ("https://example.org:8443/a/b.git", "https://example.org:8443/a/b"),
+        ("ssh://git@example.org/a/b.git", "https://example.org/a/b"),
+        ("ssh://git@example.org:2222/a/b.git", "https://example.org/a/b"),
+        ("/srv/a/b.git", None),
+    ],
 )
-def test_the_address_is_the_remotes_and_holds_no_key(project, monkeypatch, remote):
+def test_the_address_is_the_remotes_and_holds_no_key(project, monkeypatch, remote, address):
     assert web_address() is None
     project.git("remote", "add", "origin", remote)
-    assert web_address() == "https://example.org/a/b"
+    assert web_address() == address
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example")
     monkeypatch.setenv("GITHUB_REPOSITORY", "c/d")
     assert web_address() == "https://github.example/c/d"
@@ -456,6 +466,21 @@ def test_a_figure_that_repeats_another_is_told_once():
     assert [change.place for change in changes(run, later)] == [("a", "all", "x")]
 
 
+def test_a_difference_to_vanilla_is_told_once():
+    def run(wins):
+        gain = {"mean": wins / 9, "low": wins / 9 - 0.1, "high": wins / 9 + 0.1}
+        of = {"all": {"x": won(wins, 9)}, "minus_vanilla": {"x": gain}}
+        return {"a": {**of, "differences": {"vanilla": {"all": {"x": gain}}}}}
+
+    found = [name(change.place) for change in changes(run(1), run(9))]
+    assert found == ["a: x", "a: x minus vanilla"]
+
+
+def test_two_policies_that_moved_alike_are_both_told():
+    runs = [{"a": {"all": {"x": won(wins, 9), "vanilla": won(wins, 9)}}} for wins in (1, 9)]
+    assert [name(change.place) for change in moved(changes(*runs))] == ["a: vanilla", "a: x"]
+
+
 # Warnings
 
 
@@ -506,6 +531,8 @@ def test_texts_of_a_branch_are_only_text():
     assert "\n" not in told
     for mark in ("|b", "<img", " `c", "[d]", "@all", "*f", "\x1b"):
         assert not any(told[i:].startswith(mark) and told[i - 1] != "\\" for i in range(len(told)))
+    assert plain(r"\[x\](u) \`c\`") == r"\\\[x\\\](u) \\\`c\\\`"
     assert code("`|`") == "`'/'`"
     assert code("x" * 99) == f"`{'x' * 59}…`"
     assert code(None) == "none"
+    assert code("") == '`""`'

@@ -104,6 +104,27 @@ def test_a_missing_key_is_named(tmp_path):
         load_study(config)
 
 
+SOUND = "{seeds: [0], reference: aria, categories: [a], variants: [vanilla, aria], settings: []}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SOUND[:-1], "study.yaml is not valid YAML"),
+        ("[0]", r"must be a mapping.*see configs/study/cpu\.yaml"),
+        (SOUND.replace("reference: aria", "reference: a"), "reference: a is none of vanilla, aria"),
+        (SOUND[:-1] + ", arms: {full: [], less: []}}", "reference: aria is none of full, less"),
+        (SOUND.replace("vanilla, ", ""), "variants: no vanilla"),
+    ],
+)
+def test_a_study_that_cannot_be_compared_is_one_line(tmp_path, text, said):
+    config = tmp_path / "study.yaml"
+    config.write_text(text)
+    with pytest.raises(AriaError, match=said) as raised:
+        load_study(config)
+    assert str(raised.value).startswith(str(config))
+
+
 def outcomes(variant, seed, won):
     return pd.DataFrame(
         {
@@ -149,12 +170,11 @@ def test_five_seeds_are_not_few_and_a_game_that_one_lacks_makes_no_pair():
         for variant in ("vanilla", "aria")
         for seed in range(5)
     ]
-    games = pd.concat(tables).assign(completion_tokens=7, seconds=0.5)
+    games = pd.concat(tables).assign(completion_tokens=7)
     numbers = compared(games, "vanilla")["all"]
     assert numbers["aria_minus_vanilla"]["few_seeds"] is False
     assert numbers["aria_minus_vanilla"]["mean"] == 0.5
-    tokens, seconds = {"vanilla": 70, "aria": 70}, {"vanilla": 5.0, "aria": 5.0}
-    assert numbers["cost"] == {"completion_tokens": tokens, "seconds": seconds}
+    assert numbers["cost"] == {"completion_tokens": {"vanilla": 70, "aria": 70}}
     fewer = games[~((games["variant"] == "vanilla") & (games["seed"] == 4))]
     numbers = compared(fewer, "vanilla")["all"]
     assert numbers["aria_minus_vanilla"]["few_seeds"] is True
@@ -228,6 +248,16 @@ def test_the_area_under_a_learning_curve_is_the_win_rate_of_all_training_games()
     assert gain["p_holm"] == gain["p"]
 
 
+def test_a_reference_that_learned_from_no_games_is_compared_with_nothing():
+    rows = [("aria", "bargaining"), ("aria", "negotiation"), ("other", "negotiation")]
+    curves = pd.DataFrame(rows, columns=["variant", "log"]).assign(seed=0, episodes=4, win_rate=0.5)
+    found = learning(curves, "vanilla")
+    assert found["all"] == {"area": {"aria": 0.5, "other": 0.5}}
+    found = learning(curves, "other")
+    assert found["bargaining"] == {"area": {"aria": 0.5}}
+    assert found["negotiation"]["aria_minus_other"]["mean"] == 0.0
+
+
 def test_the_objectives_have_the_settings_of_their_papers(tmp_path):
     study = load_study(Path("configs/study/objectives.yaml"))
     (first, *_) = study.experiments().values()
@@ -252,6 +282,7 @@ import pandas as pd
 from pathlib import Path
 from ruamel.yaml import YAML
 from aria_dvc.games.registry import get_game
+from aria_dvc.records.schemas import EVALUATION, write_table
 import orjson
 
 seed = YAML().load(Path("params.yaml"))["seed"]
@@ -259,11 +290,14 @@ config = orjson.dumps(get_game("bargaining").grid("default")[0]).decode()
 for variant, won in (("vanilla", [False, False]), ("aria", [seed > 0, True])):
     folder = Path("data/eval/adversarial")
     folder.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame({
+    rows = pd.DataFrame({
         "game": "bargaining", "variant": variant, "role": "alice", "episode": ["e0", "e1"],
-        "config": config, "opponent": "scripted:fair", "won": won, "no_deal": False,
-        "failure_kind": "", "completion_tokens": 7, "seconds": 0.5,
-    }).to_parquet(folder / f"{variant}.parquet")
+        "config": config, "seed": 0, "opponent": "scripted:fair", "won": won, "reward": 0.5,
+        "utility": 0.5, "opponent_utility": 0.5, "no_deal": False, "reason": "deal",
+        "failure_role": "", "failure_kind": "", "turns": 2, "executed": None, "refused": 0,
+        "completion_tokens": 7,
+    }).astype(EVALUATION.dtypes)
+    write_table(folder / f"{variant}.parquet", rows, EVALUATION)
 online = Path("data/policy/adversarial/aria/online")
 online.mkdir(parents=True, exist_ok=True)
 pd.DataFrame({
@@ -302,6 +336,8 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     with pytest.raises(AriaError, match="--seeds: the study two has no seed 7: its seeds are 0, 1"):
         run(load_study(Path("two.yaml")), [0, 7])
     study = [sys.executable, str(ROOT / "scripts/study.py")]
+    refused = workspace.run(*study, "results", "two.yaml", "--seeds", "0", check=False)
+    assert "error: --seeds: results are of all seeds" in refused
     workspace.run(*study, "run", "two.yaml", "--seeds", "0")
     assert "Seeds: 0.\n" in workspace.run(*study, "results", "two.yaml")
     workspace.run("dvc", "exp", "remove", "two-seed-0")
@@ -312,3 +348,11 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     assert "| bargaining | vanilla | 0.00 (0.00 to 0.99) |" in shown
     games = pd.read_csv("metrics/study/two/games.csv")
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]
+
+
+def test_what_dvc_complains_of_is_seen(tmp_path):
+    (tmp_path / "two.yaml").write_text(CONFIG)
+    workspace = Workspace(tmp_path)
+    workspace.env["PYTHONPATH"] = f"{ROOT}/src{os.pathsep}{ROOT}"
+    study = [sys.executable, str(ROOT / "scripts/study.py"), "results", "two.yaml"]
+    assert "not inside of a DVC repository" in workspace.run(*study, check=False)

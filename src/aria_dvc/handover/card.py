@@ -97,7 +97,7 @@ def _is_hub_id(name: str) -> bool:
 def _about(policy: Finished, base: str, is_merged: bool, is_adapter: bool) -> str:
     form = (MERGED if is_merged else ADAPTER) if is_adapter else "A model"
     changes = policy.settings.get(f"variants.{policy.variant}", {})
-    how = ", ".join(f"{key}: {value}" for key, value in changes.items())
+    how = ", ".join(f"{key}: {value}" for key, value in changes.items()) or "the block policy"
     named = f", {BASE_NAMED}" if is_adapter and not is_merged else ""
     return (
         f"# {policy.variant}, {policy.category}\n\n{form} trained on dialogue games with "

@@ -15,9 +15,11 @@ from aria_dvc.review.commits import git, git_text
 from aria_dvc.review.freshness import dvc_status
 from aria_dvc.review.health import warnings_in
 from aria_dvc.review.locks import CODE, LOCK, Entry, Lock, read_lock
+from aria_dvc.settings import BASE_MODEL
 from aria_dvc.yaml_file import load_yaml
 
 STAGES = ("policy@", "online@")
+REPORT = "report"  # the stage that writes the figures
 PARAMS = "params.yaml"
 TRAIN = "dvc repro in a clone of the project"
 ADDRESSES = "endpoints"  # of servers, which are nobody else's business
@@ -56,7 +58,8 @@ def finished(folder: Path, version: str | None = None) -> Finished:
         version: commit whose params.yaml has the defaults; None for the newest tag `v*`, if any.
 
     Raises:
-        AriaError: the folder is not what a policy or online stage wrote last, or holds no weights.
+        AriaError: the folder is not what a policy or online stage wrote last, or holds no weights;
+            or the figures in metrics/ are of another policy.
     """
     file = Path(LOCK)
     lock = read_lock(file.read_bytes() if file.exists() else None, str(file))
@@ -66,6 +69,8 @@ def finished(folder: Path, version: str | None = None) -> Finished:
     settings = {key: value for key, value in _params(entry).items() if key != ADDRESSES}
     version = version or _newest_version()
     known = {} if _trained_further(part, category, variant, lock) else _evaluation()
+    if known:
+        _check_evaluated(path, category, variant, lock)
     return Finished(
         folder=folder,
         variant=variant,
@@ -105,10 +110,11 @@ def _stage_of(path: str, lock: Lock) -> tuple[str, Entry]:
         known = [out["path"] for s, e in lock.items() if s.startswith(STAGES) for out in e["outs"]]
         remedy = f"name one of {', '.join(known)}" if known else f"train one first ({TRAIN})"
         raise AriaError(f"{path} is no policy in {LOCK}: {remedy}")
-    changed = dvc_status(Path.cwd(), stage).get(stage, [])
-    states = [found.get("changed outs", {}) for found in changed if isinstance(found, dict)]
-    if any("modified" in outs.values() for outs in states):
+    status = dvc_status(Path.cwd(), stage)
+    if "modified" in _changed(status, "outs").values():
         raise AriaError(f"{path} is not what {LOCK} says: run `dvc checkout {path}` first")
+    if _changed(status, "deps").get(BASE_MODEL) == "modified":
+        raise AriaError(f"{BASE_MODEL} is another one than {path} was trained on: run `dvc repro`")
     if not any(Path(path).glob("*.safetensors")):
         raise AriaError(f"{path} holds no weights: run `dvc pull`, or name a variant that trains")
     return stage, entry
@@ -118,6 +124,26 @@ def _trained_further(part: str, category: str, variant: str, lock: Lock) -> bool
     online = paths.online(variant, category).as_posix()
     outs = (out["path"] for entry in lock.values() for out in entry.get("outs", []))
     return part == paths.policy(variant, category).name and online in outs
+
+
+def _check_evaluated(path: str, category: str, variant: str, lock: Lock) -> None:
+    """Refuse figures that are older than the policy, or than its games."""
+    table, whole = paths.evaluation(variant, category), Path(path).parent
+    stages = [
+        stage
+        for stage, entry in lock.items()
+        if stage == REPORT or table.as_posix() in (out["path"] for out in entry.get("outs", []))
+    ]
+    changed = _changed(dvc_status(Path.cwd(), *stages) if stages else {}, "deps")
+    if "modified" in map(changed.get, (whole.as_posix(), table.parent.parent.as_posix())):
+        where = (paths.DETAILS / "evaluation.json").as_posix()
+        raise AriaError(f"{where} is older than {path}: run `dvc repro {REPORT}` first")
+
+
+def _changed(status: Mapping[str, list[Any]], block: str) -> dict[str, str]:
+    """Path -> how it changed, of what DVC says of the `deps` or `outs` of some stages."""
+    changes = [change for found in status.values() for change in found if isinstance(change, dict)]
+    return {path: how for one in changes for path, how in one.get(f"changed {block}", {}).items()}
 
 
 def _evaluation() -> dict[str, Any]:

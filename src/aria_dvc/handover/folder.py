@@ -29,10 +29,8 @@ def base_name(source: ModelSource, given: str | None = None) -> str:
     A folder gets its absolute path: peft and transformers take a relative one from the folder in
     which they are run, not from the adapter's.
     """
-    if given:
-        return given
-    base = source.base()
-    return str(base.folder.resolve()) if base.folder.is_dir() else str(base)
+    name = given or str(source.base())
+    return str(Path(name).resolve()) if Path(name).is_dir() else name
 
 
 def write_adapter(source: ModelSource, out: Path, base: str, card: ModelCard) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from aria_dvc.report.metrics import (
     refused_per_turn,
 )
 from aria_dvc.report.namer import named_by_model
+from aria_dvc.report.names import shortened
 from aria_dvc.report.projection import project
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def write_intentions(run: Run, folder: Path) -> None:
     """<log>.csv: the intentions of every log, examples cut so that the files stay small."""
     for name, table in run.intentions.items():
         cut = [
-            " | ".join(shorten(text, WIDEST_EXAMPLE, placeholder="...") for text in texts)
+            " | ".join(shortened(text, WIDEST_EXAMPLE) for text in texts)
             for texts in table["examples"]
         ]
         write_csv(folder / f"{name}.csv", table.assign(examples=cut))

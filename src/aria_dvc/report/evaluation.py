@@ -95,8 +95,8 @@ def with_holm(evaluation: dict[str, Any]) -> dict[str, Any]:
 
 
 def adjust(gains: Sequence[dict[str, Any]]) -> None:
-    """Add `p_holm` and `comparisons`, the number of rows with a p, to every row of one table, and
-    say by the adjusted p whether it is undecided."""
+    """Add `p_holm` and `comparisons`, the number of rows, to every row of one table, and say by the
+    adjusted p whether it is undecided."""
     for gain, p in zip(gains, holm([gain["p"] for gain in gains]), strict=True):
         gain |= {"p_holm": p, "comparisons": len(gains)}
         gain |= doubt(gain)

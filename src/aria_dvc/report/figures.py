@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill, shorten
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, cast
 
 import matplotlib
@@ -18,6 +18,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patheffects import withStroke
 
 from aria_dvc.files import written_aside
+from aria_dvc.report.names import shortened
 from aria_dvc.shown import printable
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def evaluation(frame: pd.DataFrame) -> Figure:
         x = np.arange(len(pairs)) + (number - (len(variants) - 1) / 2) * width
         errors = np.abs(part[["low", "high"]].to_numpy().T - part["rate"].to_numpy())
         colour = COLOURS[number % len(COLOURS)]
-        axis.bar(x, part["rate"], 0.95 * width, color=colour, label=variant)
+        axis.bar(x, part["rate"], 0.95 * width, color=colour, label=_named(variant))
         axis.errorbar(x, part["rate"], errors, fmt="none", ecolor="#333333", capsize=3)
     axis.set_xticks(range(len(pairs)), [f"{game}\n{role}" for game, role in pairs], fontsize=8)
     axis.set(ylabel="win or success rate", ylim=(0, 1))
@@ -199,8 +200,13 @@ def intention_map(
 
 def _label(number: int, names: dict[int, str]) -> str:
     """The number and name, cut; a dollar of the texts begins no formula."""
-    name = shorten(printable(names[number]), WIDEST_NAME, placeholder=" ..")
+    name = shortened(printable(names[number]), WIDEST_NAME, " ..")
     return f"{number}  {name}".replace("$", r"\$")
+
+
+def _named(variant: str) -> str:
+    """A variant in a legend, from which matplotlib leaves out what begins with an underscore."""
+    return f" {variant}" if variant.startswith("_") else variant
 
 
 def _number(axis: Axes, points: np.ndarray, number: int) -> None:
@@ -236,7 +242,8 @@ def learning_curve(curve: pd.DataFrame) -> Figure:
             axis.fill_between(
                 part["games"], part["low"], part["high"], color=colour, alpha=0.15, linewidth=0
             )
-            axis.plot(part["games"], part["win_rate"], color=colour, marker="o", label=variant)
+            label = _named(variant)
+            axis.plot(part["games"], part["win_rate"], color=colour, marker="o", label=label)
         axis.set_title(str(log).replace("_", " "), fontsize=10)
         axis.set(xlabel="games played before", ylim=(0, 1))
         axis.grid(alpha=0.25)

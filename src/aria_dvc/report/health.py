@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from aria_dvc.report.intervals import SIGNIFICANT
+from aria_dvc.report.intervals import SIGNIFICANT, is_shown
 from aria_dvc.report.metrics import gradient_ratio
 
 IDLE_CELLS = 0.8
 MANY_FAILURES = 0.25
 MANY_ZEROS = 0.9
+NO_REPLY = frozenset({"context_full", "request_refused", "no_answer"})
+"""Kinds of failure without any text; the others are of texts that were no legal move."""
 CHECKS = (
     "no_success",
     "equal_outcomes",
@@ -130,7 +132,7 @@ def _log_findings(log: str, numbers: Mapping[str, Any], facts: LogFacts) -> Iter
 def _outcomes(log: str, facts: LogFacts) -> Iterator[Finding]:
     low, high = facts.rewards
     if high <= 0:
-        words = f"no success in {facts.episodes} games: every credit is 0 or below"
+        words = f"no success in {facts.episodes} games: no reward is above {high + 0.0:g}"
         yield Finding(log, "no_success", words, "easier games or a better warm start (base_model)")
     elif low == high:
         words = (
@@ -146,15 +148,16 @@ def _choice_of_k(
     k, distinct = selection["selected_k"], selection["distinct_utterances"]
     if selection["overridden"] or selection["per_role"]:
         return
-    others = {n: v for n, v in selection["runners_up"].items() if v is not None}
+    others = {n: v for n, v in selection["runners_up"].items() if v not in (None, k)}
     hint = ", ".join(f"{name}: {value}" for name, value in others.items())
+    remedies = [f"another select_k.method ({hint})"] if others else []
     if k >= distinct:
         words = f"k = {k} gives every different utterance an intention of its own"
-        yield Finding(log, "k_at_edge", words, f"another select_k.method ({hint}), or more games")
+        yield Finding(log, "k_at_edge", words, ", or ".join([*remedies, "more games"]))
     elif k in k_range:
         side = "smallest" if k == k_range[0] else "largest"
         words = f"the chosen k = {k} is the {side} that was tried"
-        yield Finding(log, "k_at_edge", words, f"another select_k.method ({hint})")
+        yield Finding(log, "k_at_edge", words, [*remedies, "more games"][0])
 
 
 def _held_out(log: str, r2: float | None) -> Iterator[Finding]:
@@ -224,22 +227,27 @@ def _game_findings(game: str, of: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _failures(about: str, kinds: Mapping[str, int], games: int) -> Iterator[Finding]:
-    """Many games that ended because a role made no move that the game could take."""
+    """Many games that a role could not go on with."""
     failed = sum(kinds.values())
-    if games and failed / games >= MANY_FAILURES:
-        worst = ", ".join(f"{kind} {kinds[kind]}" for kind in sorted(kinds, key=kinds.__getitem__))
-        words = f"{_percent(failed / games)} of {games} games ended by refused moves ({worst})"
-        remedy = "a longer warm start (base_model), max_new_tokens, or max_reasks"
-        yield Finding(about, "refused_moves", words, remedy)
+    if not games or failed / games < MANY_FAILURES:
+        return
+    worst = ", ".join(f"{kind} {kinds[kind]}" for kind in sorted(kinds, key=kinds.__getitem__))
+    words = f"{_percent(failed / games)} of {games} games ended by refused moves ({worst})"
+    remedy = "a longer warm start (base_model), max_new_tokens, or max_reasks"
+    if any(kind.partition(": ")[2] in NO_REPLY for kind in kinds):
+        words = words.replace("by refused moves", "since a player could not go on")
+        remedy = "a longer context or another endpoint where there was no reply; else " + remedy
+    yield Finding(about, "refused_moves", words, remedy)
 
 
 def _difference(about: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
-    if gain["high"] is not None and gain["high"] < 0:
+    if is_shown(gain) and gain["high"] < 0:
         words = f"does worse than vanilla ({signed(gain['mean'])})"
         yield Finding(about, "worse", words, "a smaller learning rate, or another credit")
-    utility = gain.get("utility")
-    if utility and utility["high"] is not None and utility["high"] < 0 <= (gain["low"] or 0.0):
-        words = f"its own utility falls by {-utility['mean']:.2f}, which winning more often hides"
+    utility, least = gain.get("utility"), gain["mean"] if gain["low"] is None else gain["low"]
+    if utility and utility["high"] is not None and utility["high"] < 0 <= least:
+        hides = "winning more often hides" if gain["mean"] > 0 else "its win rate does not show"
+        words = f"its own utility falls by {-utility['mean']:.2f}, which {hides}"
         yield Finding(about, "utility_falls", words, "rewards: soft_win or utility")
     if gain.get("undecided"):
         needed, words = gain["games_needed"], f"undecided after {gain['pairs']} pairs of games"

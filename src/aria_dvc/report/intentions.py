@@ -15,7 +15,7 @@ import numpy as np
 
 from aria_dvc.credit.skill import groups_of
 from aria_dvc.report.intervals import clustered_bootstrap
-from aria_dvc.report.names import class_terms, told_apart
+from aria_dvc.report.names import class_terms, shortened, told_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from aria_dvc.intentions.log import Log
 
 EXAMPLES = 3
+LONGEST_TERM = 40  # characters: without blanks a whole utterance is one word
 COLUMNS = {
     "intention": "its number, as in `rewards.label` and `aria_dvc.credit`",
     "name": "up to five distinctive terms (report/names.py), or what a language model calls it "
@@ -112,7 +113,8 @@ def _members(labels: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 def _names(log: Log, words: Sequence[str]) -> dict[int, str]:
     """Intention -> name."""
     terms = class_terms([str(text) for text in words], log.labels)
-    return told_apart({number: ", ".join(best) or "(no words)" for number, best in terms.items()})
+    named = {n: ", ".join(shortened(t, LONGEST_TERM) for t in best) for n, best in terms.items()}
+    return told_apart({number: name or "(no words)" for number, name in named.items()})
 
 
 def _said(log: Log, rows: np.ndarray) -> dict[str, Any]:

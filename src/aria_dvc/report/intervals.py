@@ -164,10 +164,15 @@ def clustered_bootstrap(values: np.ndarray, clusters: np.ndarray) -> dict[str, A
     _, group = np.unique(clusters, return_inverse=True)
     sizes, sums = np.bincount(group), np.bincount(group, weights=values)
     low = high = None
-    if len(sizes) > 1 and np.ptp(sums / sizes) > ROUNDING * max(1.0, float(np.abs(values).max())):
+    if len(sizes) > 1 and not _are_equal(sums / sizes, float(np.abs(values).max())):
         low, high = _bootstrapped(sums, sizes)
     mean = float(values.mean())
     return {"mean": mean, "low": low, "high": high, "count": len(values), "clusters": len(sizes)}
+
+
+def _are_equal(values: np.ndarray, size: float = 1.0) -> bool:
+    """Whether values differ by no more than what rounding makes of numbers of that size."""
+    return bool(np.ptp(values) <= ROUNDING * max(1.0, size))
 
 
 def _bootstrapped(sums: np.ndarray, sizes: np.ndarray) -> tuple[float | None, float | None]:
@@ -223,10 +228,10 @@ def games_needed(gained: int, lost: int, pairs: int) -> int | None:
 def mean_interval(values: np.ndarray) -> dict[str, Any]:
     """Mean of (n,) float64 values with its t interval and the p value against 0.
 
-    Fewer than two values, or values that are all equal, have no interval (null).
+    Fewer than two values, or values that are all equal but for rounding, have no interval (null).
     """
     mean = float(values.mean()) if len(values) else None
-    if len(values) < 2 or np.ptp(values) == 0:
+    if len(values) < 2 or _are_equal(values):
         return {"mean": mean, "low": None, "high": None, "p": None, "count": len(values)}
     test = stats.ttest_1samp(values, 0.0)
     interval = test.confidence_interval(CONFIDENCE)

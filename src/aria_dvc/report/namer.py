@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Sequence
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,7 +20,7 @@ from aria_dvc.cache.folder import LAYOUT, cache_folder
 from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.cache.locks import FolderLock
 from aria_dvc.errors import AriaError
-from aria_dvc.report.names import told_apart
+from aria_dvc.report.names import shortened, told_apart
 from aria_dvc.servers.client import NoAnswer, Refusal, Server, in_own_loop
 from aria_dvc.servers.completions import PATH, read_completion
 from aria_dvc.settings import Endpoint
@@ -72,7 +71,7 @@ def named_by_model(table: pd.DataFrame, name: str, endpoint: Endpoint) -> pd.Dat
 
 
 def _shown(terms: str, examples: Sequence[str]) -> str:
-    lines = [f"- {shorten(text, LONGEST_EXAMPLE, placeholder='...')}" for text in examples]
+    lines = [f"- {shortened(text, LONGEST_EXAMPLE)}" for text in examples]
     return "\n".join(["Utterances:", *lines, f"Words: {terms}"])
 
 
@@ -128,4 +127,4 @@ def _read(content: bytes) -> str:
     text = read_completion(content).text.rpartition(THOUGHT)[2]
     lines = [printable(" ".join(line.split())).strip(MARKS) for line in text.splitlines()]
     first = next(filter(None, lines), "")
-    return shorten(first, LONGEST_NAME, placeholder="...")
+    return shortened(first, LONGEST_NAME)

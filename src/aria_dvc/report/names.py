@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,15 @@ def told_apart(names: Mapping[int, str]) -> dict[int, str]:
     """Number -> name; what nobody can tell apart by words is told apart by its number."""
     often = Counter(names.values())
     return {n: f"{name} #{n}" if often[name] > 1 else name for n, name in names.items()}
+
+
+def shortened(text: str, most: int, mark: str = "...") -> str:
+    """`text` in one line of at most `most` characters, cut between words as far as that leaves half
+    of them; else, as in scripts without blanks, inside of one."""
+    cut = shorten(text, most, placeholder=mark)
+    if len(cut) >= most / 2 or len(line := " ".join(text.split())) <= most:
+        return cut
+    return line[: most - len(mark)] + mark
 
 
 def _counted(texts: list[str]) -> tuple[np.ndarray, Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAIR = ["seed", "game", "role", "opponent", "episode"]
-COSTS = ("completion_tokens", "seconds")
+COSTS = ("completion_tokens",)
 FEWEST_SEEDS = 5
 """With fewer, the t interval hangs on hardly any evidence about how much trainings differ."""
 
@@ -56,8 +56,9 @@ def learning(curves: pd.DataFrame, reference: str) -> dict[str, Any]:
         curves: rows of online.csv (see learning/course.py) with columns `seed` and `variant`.
 
     Returns:
-        log, and "all" -> variant -> area, the mean over seeds; and `<variant>_minus_<reference>`
-        as in `compared`, p adjusted over all of them but those of "all", which are a table.
+        log, and "all" -> variant -> area, the mean over seeds; and, where the reference trained
+        on that log, `<variant>_minus_<reference>` as in `compared`, p adjusted over all of them
+        but those of "all", which are a table.
     """
     tables = {str(log): _areas(rows, reference) for log, rows in curves.groupby("log", sort=True)}
     everything = _areas(curves, reference)
@@ -71,7 +72,7 @@ def _areas(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
     played = rows["episodes"].groupby([rows["seed"], rows["variant"]]).sum()
     areas = (won / played).unstack("variant")
     result: dict[str, Any] = {"area": areas.mean().to_dict()}
-    for name in areas.columns:
+    for name in areas.columns if reference in areas else ():
         if name != reference:
             result[f"{name}_minus_{reference}"] = _difference(areas[name] - areas[reference])
     return result
@@ -128,6 +129,7 @@ def table(found: dict[str, Any], reference: str) -> str:
     areas = found.get("learning", {})
     lines = [
         f"Seeds: {', '.join(map(str, found['seeds']))}.",
+        "A game's rows are of its winnable games; area: the mean win rate of all training games.",
         "",
         f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} |",
         "|---|---|---|---|---|---|---|",

@@ -185,7 +185,7 @@ def _weight(path: str) -> tuple[bool, str]:
 
 
 def _image(address: str, commit: str, path: str) -> str:
-    link = f"{address}/blob/{commit}/{quote(path)}"
+    link = f"{address.rstrip('/')}/blob/{commit}/{quote(path)}"
     label = plain(PurePosixPath(path).stem)
     image = f'<img src="{link}?raw=true" width="{WIDTH}" alt="{label}">'
     return f'<a href="{link}">{label}<br>{image}</a>'
@@ -195,13 +195,14 @@ def code(value: Any) -> str:
     """A value as code, which Markdown does not read; `none` where there is none."""
     if value is None:
         return "none"
-    return f"`{_short(str(value), LONGEST).replace('`', chr(39)).replace('|', '/')}`"
+    text = str(value) or '""'  # two backticks alone would begin code that goes on
+    return f"`{_short(text, LONGEST).replace('`', chr(39)).replace('|', '/')}`"
 
 
 def plain(text: str, longest: int = 2 * LONGEST) -> str:
     """A text that Markdown shows as it is: no HTML, no cells, links, mentions or code."""
     short = _short(text, longest).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    for mark in "|`*[]":
+    for mark in "\\|`*[]":  # the backslash first: before a mark it would undo what shields it
         short = short.replace(mark, f"\\{mark}")
     return short.replace("@", "@<!-- -->")
 

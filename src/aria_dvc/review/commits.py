@@ -14,7 +14,11 @@ import orjson
 from aria_dvc.errors import AriaError
 
 SHORT = 10  # hexadecimal digits of a commit in a text
-_HOSTED = re.compile(r"(?:ssh://)?(?:git@|https://)(?:[^@/]+@)?(?P<host>[^/:]+)[/:](?P<path>.+)")
+# The port of ssh is none of the web's; that of https is.
+_HOSTED = re.compile(
+    r"(?:https://(?:[^@/]+@)?(?P<web>[^/@]+)/|ssh://(?:[^@/]+@)?(?P<ssh>[^/:@]+)(?::\d+)?/"
+    r"|[^@/:]+@(?P<scp>[^/:@]+):)(?P<path>.+?)(?:\.git)?/?"
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,10 @@ def web_address() -> str | None:
         found = _HOSTED.fullmatch(git_text("remote", "get-url", "origin"))
     except AriaError:
         return None
-    return f"https://{found['host']}/{found['path'].removesuffix('.git')}" if found else None
+    if not found:
+        return None
+    host = found["web"] or found["ssh"] or found["scp"]
+    return f"https://{host}/{found['path'].lstrip('/')}"
 
 
 def git_text(*arguments: str) -> str:

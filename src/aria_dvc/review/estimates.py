@@ -68,15 +68,24 @@ class Change:
 def changes(before: Any, after: Any) -> list[Change]:
     """Every figure with an interval of two runs' JSON values, the general ones first.
 
-    A figure that repeats another one's numbers in both runs (such as the rate of winnable games
-    where all are) is left out.
+    A figure that repeats another one's numbers of the same variant in both runs (such as the rate
+    of winnable games where all are) is left out.
     """
     old, new = dict(_estimates(before)), dict(_estimates(after))
-    found: dict[tuple[str, Estimate | None, Estimate | None], Change] = {}
+    variants = {*_variants(before), *_variants(after)}
+    found: dict[tuple[object, ...], Change] = {}
     for place in sorted({*old, *new}, key=lambda place: (len(place), place)):
         change = Change(place, old.get(place), new.get(place))
-        found.setdefault((place[0], change.before, change.after), change)
+        whose = [part for part in place if part in variants][-1:]  # a baseline stands before it
+        found.setdefault((place[0], *whose, change.before, change.after), change)
     return list(found.values())
+
+
+def _variants(run: Any) -> Iterator[str]:
+    """Those that were evaluated in any game of a run's JSON value."""
+    for game in run.values() if isinstance(run, Mapping) else ():
+        if isinstance(game, Mapping) and isinstance(game.get("all"), Mapping):
+            yield from game["all"]
 
 
 def moved(found: list[Change]) -> list[Change]:

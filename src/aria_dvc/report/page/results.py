@@ -51,6 +51,8 @@ def verdict(difference: Mapping[str, Any]) -> str:
     """Better or worse only where the interval leaves out 0 and p holds among all of the table."""
     if is_shown(difference):
         return "better" if difference["low"] > 0 else "worse"
+    if not difference["pairs"]:
+        return "no game of both"
     if not difference["undecided"]:
         return "not shown"
     needed = difference["games_needed"]

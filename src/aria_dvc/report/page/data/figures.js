@@ -4,7 +4,7 @@ const faint = (colour) => `${colour}33`;
 function drawTree(node, data) {
   const { tree } = data;
   const scale = Math.max(1e-9, ...tree.over.filter((v) => v !== null).map(Math.abs));
-  const text = tree.name.map((name, row) => shortened(plain(tree.intentions[row] > 2 ? `${name} …` : name), 60));
+  const text = tree.name.map((name, row) => plain(shortened(tree.intentions[row] > 2 ? `${name} …` : name, 60)));
   const told = tree.id.map((_, row) => `${tree.size[row].toLocaleString("en")} utterances, ${tree.intentions[row]} intentions<br>`
     + `appears at k = ${tree.k[row]}; credit over its turn ${signed(tree.over[row]) || "none"}`);
   const trace = {
@@ -121,7 +121,7 @@ function drawRates(node) {
 }
 
 function drawDifferences(node) {
-  const rows = shared.results.filter((row) => row.difference);
+  const rows = shared.results.filter((row) => row.difference && row.difference.mean !== null);
   if (!rows.length) return nothing(node, "No variant was compared with vanilla.");
   return dots(node, rows, (row) => words(row.game), ({ difference: d }) => [d.mean, d.low, d.high], "paired difference to vanilla", null);
 }
