@@ -31,7 +31,7 @@ from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.pipeline import paths
-from aria_dvc.report.study import COSTS, PAIR, compared, learning, table
+from aria_dvc.report.study import COSTS, PAIR, compared, learning, minutes, table
 from aria_dvc.settings import VANILLA
 from aria_dvc.yaml_file import read_yaml
 
@@ -160,6 +160,7 @@ def results(study: Study, out: Path) -> str:
     curves = _kept(out / "curves.csv", here, [_curve(place) for place in trained])
     if not curves.empty:
         found["learning"] = learning(curves, study.reference)
+        found["minutes"] = minutes(curves)
     write_json(out / "results.json", found)
     return table(found, study.reference)
 

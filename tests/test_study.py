@@ -17,7 +17,7 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.params import load_params
 from aria_dvc.report import intervals
 from aria_dvc.report.intervals import holm
-from aria_dvc.report.study import compared, learning
+from aria_dvc.report.study import compared, learning, minutes
 
 
 @pytest.mark.parametrize("name", ["cpu", "paper", "ablation", "objectives"])
@@ -248,6 +248,14 @@ def test_the_area_under_a_learning_curve_is_the_win_rate_of_all_training_games()
     assert gain["p_holm"] == gain["p"]
 
 
+def test_minutes_are_of_a_seed_and_count_an_iteration_once():
+    rounds = [("bargaining", 0, 30.0), ("negotiation", 0, 30.0), ("bargaining", 1, 90.0)]
+    curve = pd.DataFrame(rounds, columns=["log", "iteration", "play_seconds"])
+    curve = curve.assign(train_seconds=60.0, variant="aria")
+    curves = pd.concat([curve.assign(seed=0), curve.assign(seed=1, train_seconds=0.0)])
+    assert minutes(curves) == {"aria": 3.0}
+
+
 def test_a_reference_that_learned_from_no_games_is_compared_with_nothing():
     rows = [("aria", "bargaining"), ("aria", "negotiation"), ("other", "negotiation")]
     curves = pd.DataFrame(rows, columns=["variant", "log"]).assign(seed=0, episodes=4, win_rate=0.5)
@@ -302,7 +310,7 @@ online = Path("data/policy/adversarial/aria/online")
 online.mkdir(parents=True, exist_ok=True)
 pd.DataFrame({
     "log": "bargaining", "role": "alice", "iteration": [0, 1], "episodes": 4,
-    "win_rate": [0.25, 0.5],
+    "win_rate": [0.25, 0.5], "play_seconds": 60.0, "train_seconds": [120.0, 180.0],
 }).to_csv(online / "online.csv")
 """
 STAGE = """
@@ -344,7 +352,7 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     workspace.run(*study, "run", "two.yaml", "--seeds", "1")
     shown = workspace.run(*study, "results", "two.yaml")
     assert "Seeds: 0, 1.\n" in shown
-    assert "| all | aria | 0.75 (0.01 to 1.00) | +0.75 (-2.43 to +3.93) |  | 0.38 |  |" in shown
+    assert "| all | aria | 0.75 (0.01 to 1.00) | +0.75 (-2.43 to +3.93) |  | 0.38 |  | 7 |" in shown
     assert "| bargaining | vanilla | 0.00 (0.00 to 0.99) |" in shown
     games = pd.read_csv("metrics/study/two/games.csv")
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]

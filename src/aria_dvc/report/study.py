@@ -78,6 +78,14 @@ def _areas(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
     return result
 
 
+def minutes(curves: pd.DataFrame) -> dict[str, float]:
+    """Variant -> minutes of play and training online, the mean over seeds; `curves` as above."""
+    rounds = curves.drop_duplicates(["seed", "variant", "iteration"])
+    seconds = rounds["play_seconds"] + rounds["train_seconds"]
+    trainings = seconds.groupby([rounds["seed"], rounds["variant"]]).sum()
+    return {str(name): mean / 60 for name, mean in trainings.groupby("variant").mean().items()}
+
+
 def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
     """Win rates and costs by variant, and `<variant>_minus_<other>`: see `_difference`.
 
@@ -123,16 +131,18 @@ def _adjust(table: Sequence[dict[str, Any]]) -> None:
 
 
 def table(found: dict[str, Any], reference: str) -> str:
-    """What `compared` and `learning` found, as a Markdown table: a row a variant, all games first,
-    then each game's winnable ones; intervals of 95 %, over seeds."""
+    """What `compared`, `learning` and `minutes` found, as a Markdown table: a row a variant, all
+    games first, then each game's winnable ones; intervals of 95 %, over seeds."""
     scopes = {"all": found["all"], **found["winnable"]}
-    areas = found.get("learning", {})
+    areas, spent = found.get("learning", {}), found.get("minutes", {})
     lines = [
         f"Seeds: {', '.join(map(str, found['seeds']))}.",
-        "A game's rows are of its winnable games; area: the mean win rate of all training games.",
+        "A game's rows are of its winnable games; area: the mean win rate of all training games; "
+        "minutes: play and training online, of one seed.",
         "",
-        f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} |",
-        "|---|---|---|---|---|---|---|",
+        f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} "
+        "| minutes |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for scope, numbers in scopes.items():
         learned = areas.get(scope, {})
@@ -146,6 +156,7 @@ def table(found: dict[str, Any], reference: str) -> str:
                 _interval(numbers.get(f"{name}_minus_{reference}"), "mean"),
                 f"{learned['area'][name]:.2f}" if name in learned.get("area", {}) else "",
                 _interval(learned.get(f"{name}_minus_{reference}"), "mean"),
+                f"{spent[name]:.0f}" if scope == "all" and name in spent else "",
             )
             lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
