@@ -28,7 +28,7 @@ _SPECIAL = re.compile(
     re.IGNORECASE,
 )
 _SPEAKERS = (
-    r"alice|bob|john|oracle|agent|system|user|assistant|human|player ?[12]|moderator|judge|referee"
+    r"alice|bob|john|oracle|agent|system|user|assistant|player ?[12]|moderator|judge|referee"
     r"|buyer|seller|opponent|ai|narrator|developer"
 )
 _THINGS = r"human|model|tool"
