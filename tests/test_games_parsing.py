@@ -304,6 +304,16 @@ def test_the_speaker_decides_who_me_is():
 
 @pytest.mark.parametrize(
     "text",
+    ["Is it a garden tool: a rake?", "Is it a human: yes or no?", "[Question 5] Is it a cat?"],
+)
+def test_things_and_numbered_turns_are_no_speakers(text):
+    assert parsing.utterance(text, "agent") == text
+    with pytest.raises(IllegalMove, match="Speak only for yourself"):
+        parsing.utterance(f"{text} Human: no.", "agent")
+
+
+@pytest.mark.parametrize(
+    "text",
     [
         "I accept 40",
         "I accept your offer of 40.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -23,7 +24,8 @@ from aria_dvc.players.base import PlayerFailure, Request
 from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.players.registry import PlayerContext, make_player
 from aria_dvc.records.published import write_log
-from aria_dvc.servers.client import retry_after
+from aria_dvc.servers.client import Fault, retry_after
+from aria_dvc.servers.completions import read_completion
 from aria_dvc.settings import Endpoint, SamplingOverride
 
 KEY = "sk-test-3f9a7c1e5b"
@@ -84,6 +86,39 @@ def test_a_model_that_stays_silent_is_taken_at_its_word():
     assert reply.text == ""
     assert server.served["empty"] == 4
     assert len({body["seed"] for body in server.bodies}) == 4
+
+
+def answered(content, finish="stop"):
+    choice = {"message": {"content": content}, "finish_reason": finish}
+    return lambda body: json.dumps({"choices": [choice]})
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "cut"),
+    [
+        ("<think>\n\n</think>\n\nI accept.", "I accept.", False),
+        ("<think>I keep 45? No, I take it.</think>I accept.", "I accept.", False),
+        ("I keep 45? No.\n</think>\n\nI accept.", "I accept.", False),
+        ("I accept. <think>", "I accept. <think>", False),
+        ([{"type": "text", "text": "I "}, {"type": "text", "text": "accept."}], "I accept.", False),
+    ],
+)
+def test_thoughts_are_not_spoken_and_parts_are_joined(content, text, cut):
+    server = FaultServer()
+    server.whole = answered(content)
+    with serve(server) as url:
+        reply = ask(player_of(url))
+    assert (reply.text, reply.cut) == (text, cut)
+
+
+def test_thoughts_that_do_not_end_are_an_empty_reply_that_was_cut():
+    found = read_completion(answered("<think>Let me see", "length")({}).encode())
+    assert (found.text, found.cut, found.thought) == ("", True, True)
+    apart = {"message": {"content": None, "reasoning_content": "Hm"}, "finish_reason": "length"}
+    found = read_completion(json.dumps({"choices": [apart]}).encode())
+    assert (found.text, found.cut, found.thought) == ("", True, True)
+    with pytest.raises(Fault, match="not text"):
+        read_completion(answered({"a": 1})({}).encode())
 
 
 def test_retry_after_is_honoured():

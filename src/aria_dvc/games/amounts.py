@@ -18,7 +18,7 @@ SMALLEST_GROUPED = 1_000
 """From this sum on, a dot before three digits separates thousands."""
 
 _NUMBER = re.compile(
-    r"(?P<sign>(?:(?<=\s)|^)[-−])?(?:[$€£]\s?(?P<minus>[-−])?)?"
+    r"(?P<sign>(?:(?<=\s)|^)[-−])?(?:(?:(?:\bus)?[$€£]|\busd\b)\s?(?P<minus>[-−])?)?"
     r"(?<![\w.])(?P<body>[0-9][0-9.,]*[0-9]|[0-9])(?P<tail>[a-z0-9]*)"
     r"(?P<unit> ?(?:%|percent\b|per cent\b|thousand\b|million\b))?"
     r"(?P<word> ?(?:dollars?|usd|bucks|\$))?"

@@ -18,17 +18,31 @@ _DOING = (
     r"(?:accept|take|do|go|come|drop|sell|buy|pay|settle|agree|raise|lower|reduce|give|let"
     r"|meet|accepting|taking|doing|going|coming|selling|buying|paying|settling|dropping|lowering)\b"
 )
-_ONE = r"<\d+> (?:me|you|alice|bob)"
+_NAME = r"(?:me|you|alice|bob)"
 _FOR_ONE = r"<\d+> (?:for|to) (?:me|you|alice|bob)"
 _REWRITES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (rf"\b(?:what if|i (?:was|am) thinking(?: of| about)?) {_AHEAD}", "i propose "),
         (r"\b(go|come|stretch|move) up to (?=<\d+>)", r"\1 to "),
-        (rf"^({_FOR_ONE}) (?={_FOR_ONE}\W*$)", r"\1, "),
+        (r"\bby <\d+> (?=to <\d+>)", ""),
+        (
+            r"\b(?:reduce|lower|drop|raise|increase|cut|bring) (?:your|the|my) (?:price|offer|bid)"
+            r"(?: down| up)? to (?=<\d+>)",
+            "i propose ",
+        ),
+        (rf"(?<!for me )(?<!for you )({_FOR_ONE}) (?={_FOR_ONE})", r"\1, "),
         (r"(^|[.!,] |\bso |\bjust )take (?=<\d+>)", r"\1you take "),
         (r"\bplease (?:just )?(?:take|accept) (?=<\d+>)", "you take "),
-        (rf"({_ONE}) (?={_ONE}\W*$)", r"\1, "),
+        (
+            rf"(?<!\bme )(?<!\byou )(?<!\balice )(?<!\bbob )"
+            rf"(<\d+>) ({_NAME}),?(?: and)? (<\d+>) (?!\2\b)({_NAME})\b",
+            r"\1 for \2, \3 for \4",
+        ),
+        (
+            r"\b(?:can|could|may|might) i (?:please |just )?(?=(?:get|have|take|keep) <\d+>)",
+            "i propose i ",
+        ),
         (r"\bi (?:was|am) (?:hoping|looking|aiming) for (?=<\d+>)", "i want "),
         (
             rf"\b(?:would|could|can|will) you {_WILLING}(?:accept|accepting|agree to) {_AHEAD}",
@@ -64,8 +78,8 @@ _REWRITES = [
         (r"\blet us (?:just )?(?:say|agree (?:on|to)) (?=[^.?!]{0,20}<\d+>)", "i propose "),
         (r"\bthe (?:whole )?(?:hundred|million|thousand)(?: dollars)?\b", "the total"),
         (
-            r"(<\d+>[^.?!]*?)(?:,? (?:ok|okay)|, (?:deal|what do you say|sounds? (?:good|fair)"
-            r"|fair|all right|alright|agreed))\?",
+            r"(<\d+>[^.?!]*?)(?:,? (?:ok|okay)|(?:,| -) (?:deal|what do you say"
+            r"|sounds? (?:good|fair)|fair|all right|alright|agreed))\?",
             r"\1.",
         ),
     )

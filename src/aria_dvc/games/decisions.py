@@ -2,25 +2,20 @@
 
 Works on the plain, marked sentences of `parsing`. Only whole segments in plain first person count,
 so that "I would accept 70" or "say that you accept" decide nothing. After "I accept" only the
-offer, its amounts and thanks may follow: any other word may take it back.
+offer, its amounts and thanks may follow in the segment: any other word may take it back. In the
+rest of the text conditions, reservations and demands do, and in later sentences a change of mind.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from aria_dvc.games.amounts import positions
 from aria_dvc.games.base import IllegalMove
+from aria_dvc.games.doubts import CONDITION, NEGATION, PROTEST, SPELLED
 from aria_dvc.games.parsing import Sentence
 
-CONDITION = re.compile(
-    r"\b(?:if|unless|provided|providing|otherwise|as long as|on condition|assuming|suppose"
-    r"|imagine|pretend|hypothetically|example|once|when|until|except|maybe|perhaps)\b"
-)
-NEGATION = re.compile(r"\b(?:not|never|no|neither|nor|without)\b")
 _DOUBT = re.compile(rf"{NEGATION.pattern}|\b(?:doubt|doubts|hardly)\b")
 _SPEECH = re.compile(
     r"\b(?:say|says|said|saying|repeat|repeats|tell|tells|told|write|writes|wrote|type|quotation)\b"
@@ -52,8 +47,12 @@ _READY = (
     r"(?:(?:hereby|gladly|happily|will|do|now|must|have to|shall|am (?:happy|glad|pleased) to"
     r"|therefore|also|just|simply|respectfully|politely|to|am going to) )*"
 )
+_OTHER = r"next|future|coming|better|best|right|higher|highest|lower|lowest|equal|even|half|another"
+"""Of an offer: perhaps not the one on the table. "The fair split" is not, "your fair split" is."""
+_ADJECTIVES = rf"(?: (?!(?:{_OTHER})\b)(?:\w+|<\d+>)){{0,2}}"
+_WHICH = rf"(?:(?:your|this|that|these|those|bob's|alice's)|the(?! (?:\w+ )?fair\b)){_ADJECTIVES}"
 _THING = (
-    r"(?:it|this|that|these|those|(?:your|the|this|that|these|those|bob's|alice's)(?: \w+){0,2}"
+    rf"(?:it|this|that|these|those|{_WHICH}"
     r" (?:offers?|proposal|split|deal|terms|division|price|share|shares|suggestion|counteroffer"
     r"|bid))"
 )
@@ -65,9 +64,9 @@ _EARLIER = re.compile(
     r"|counteroffer|suggestion|terms|deal|division|shares?)\b"
 )
 _NAMED = (
-    r"(?:(?= .*<\d+>)(?: (?:<\d+>|[/-]|of it|of|at|for|with|to|on|and|a|the|total|price|share|split"
-    r"|points|(?:for|to) (?:me|you|alice|bob)|(?:that )?(?:i|you|alice|bob) (?:will )?"
-    r"(?:gets?|receives?|takes?|keeps?|have|has)))+)?"
+    r"(?:(?= .*<\d+>)(?: (?:<\d+>|[/-]|of it|of|at|for|with|to|on|and|a|the|total|price|share"
+    r"|split|points|product|item|goods|(?:for|to) (?:me|you|alice|bob)"
+    r"|(?:that )?(?:i|you|alice|bob) (?:will )?(?:gets?|receives?|takes?|keeps?|have|has)))+)?"
 )
 """The amounts of an offer, in words that can say nothing else."""
 _MANNER = (
@@ -76,24 +75,29 @@ _MANNER = (
 _TO_THING = rf"(?: (?:to |with )?{_THING})?"
 _I_ACCEPT = re.compile(rf"\b(?:i|we) {_READY}accept\b")
 _ACCEPT = re.compile(
-    rf"{_FILLER}(?:i|we) {_READY}(?:accept|agree){_TO_THING}{_NAMED}{_MANNER}{_CLOSING}"
+    rf"{_FILLER}(?:i|we) (?:{_READY}(?:accept|agree)|am accepting"
+    r"|(?:(?:have )?(?:decided|chosen)|choose|decide) to accept"
+    rf"|{_READY}agree to (?:pay|buy|sell)(?: it)?(?=.* <\d+>)){_TO_THING}:?{_NAMED}{_MANNER}"
+    rf"{_CLOSING}"
 )
 _SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:{_PRAISE}), )*"
 _AGREED = (
     r"(?:accepted|agreed|sold|done deal|offer accepted|we have an agreement|we are agreed|you got a"
-    r" deal|(?:(?:it|that) is a |(?:you|we) have (?:got )?a )?deal)"
+    r" deal|(?:(?:it|that) is a |(?:you|we) have (?:got )?(?:yourself )?a )?deal"
+    r"|(?:your|the|this|that) (?:offer|proposal|price) is accepted)"
 )
 _SHORT_ACCEPT = re.compile(rf"{_SHORT}{_AGREED}{_NAMED}{_CLOSING}")
 """Said of a whole sentence only: "a great deal of money" and "come on, deal" accept nothing."""
-_ONLY_ACCEPT = re.compile(rf"{_SHORT}(?:accept|sounds good(?: to me)?){_CLOSING}")
+_ONLY_ACCEPT = re.compile(
+    rf"{_SHORT}(?:accept|sounds good(?: to me)?|i would like to accept{_TO_THING})"
+    rf"{_CLOSING}"
+)
 """Said of the whole text only: after another sentence it may be a plea to the other side."""
 _WILLING = (
     r"(?:(?:will|can|shall|am (?:happy|glad|willing|ready|prepared|content|okay|ok) to|am going to"
     r"|gladly|happily|also) )"
 )
-_SUBJECT = (
-    r"(?:it|that|this|(?:your|the|this|that)(?: \w+)? (?:offer|proposal|split|price|terms|deal))"
-)
+_SUBJECT = rf"(?:it|that|this|{_WHICH} (?:offer|proposal|split|price|terms|deal))"
 _FOR_ME = r"(?: (?:for|by|with|to) me)"
 _CONTENT = r"(?:fine|ok|okay|acceptable|agreeable)"
 _APPROVE = re.compile(
@@ -109,15 +113,20 @@ _APPROVE = re.compile(
 """Acceptances without the word: "I'll take it", "that works for me"."""
 _TRADE = re.compile(rf"{_SHORT}i will (?:buy|sell) it{_CLOSING}")
 """An acceptance where no amount is named at all."""
-TAKES_STANDING = re.compile(
+_TAKES_STANDING = re.compile(
     r"\btake (?:(?:it )?(?:for|at)|the|your|that) <\d+>|<\d+>(?: for me)?"
     r" (?:it is|works|is (?:fine|ok|okay|good|acceptable) (?:with|by|for) me)\b"
     r"|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
 )
 """An amount taken as if it had been offered: an acceptance where it is that of the offer."""
+_ASSENT = re.compile(
+    r"(?:yes|yeah|yep|ok|okay|sure|fine|alright|all right|very well|fair enough)\b(?! not\b)"
+)
+"""Opens a sentence that accepts where what it names is the offer on the table: "Yes, 60/40."."""
 _REFUSAL = r"(?:(?:can|could|do|will|would|must|am) not (?:\w+ )?(?:accept|agree|take))"
 _REJECT = re.compile(
-    rf"{_FILLER}(?:(?:i|we) {_READY}(?:reject|decline|refuse|turn down|{_REFUSAL}){_TO_THING}"
+    rf"{_FILLER}(?:i am (?:afraid|sorry) (?:that )?)?"
+    rf"(?:(?:i|we) {_READY}(?:reject|decline|refuse|turn down|{_REFUSAL}){_TO_THING}"
     r"(?: (?:of|at|for|with|and|as|because|since|now|right away|gladly|happily|alice|bob)\b.*"
     r"| <\d+>.*)?"
     r"|no|nope|not interested|no way|no deal|no thanks|no thank you|rejected|reject|offer rejected"
@@ -133,7 +142,7 @@ _LEAVING = (
     rf"(?:i|we) (?:{_READY}|prefer to |choose to |decide to |(?:have )?decided to |would rather )"
 )
 _OUTSIDE = re.compile(
-    rf"{_FILLER}(?:{_LEAVING}(?:deal|trade|go|sell|buy|do business)"
+    rf"{_FILLER}(?:i (?:think|guess) )?(?:{_LEAVING}(?:deal|trade|go|sell|buy|do business)"
     r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
     rf"|{_LEAVING}(?:take|choose|use|pick) (?:the |my )?(?:outside option|john's (?:deal|offer))"
     r"|(?:i|we) am (?:going|dealing|trading|selling|buying)"
@@ -143,7 +152,19 @@ _OUTSIDE = re.compile(
     r"|deal with john|outside option)(?: (?:then|now|instead|again))*"
 )
 
-_TAKEN_BACK = (CONDITION, _RESERVATION, _REJECTING, _DOUBT, _SPEECH)
+_TAKEN_BACK = (CONDITION, _RESERVATION, _REJECTING, _DOUBT, _SPEECH, PROTEST)
+_UNDONE = re.compile(
+    r"^(?:(?:oh|well|actually|no) )*(?:not|never|no|wait|psych|half)(?: (?:wait|really|yet))*$"
+    r"|\b(?:kidding|joking|joke|changed my mind|second thoughts?|let me think|never ?mind"
+    r"|conditions?|bonus|take (?:it|that|this) back"
+    r"|(?:scratch|forget|ignore|cancel) (?:it|that|this))\b"
+    r"|\bfirst$|\b(?:you|alice|bob) (?:must|should|have to|need to)\b(?! be\b)"
+    r"|\bi (?:also |still |really |just )*(?:want|need|demand|require|expect|insist)\b"
+    r"(?! <| to (?:go|thank|be|close|stop|finish|move)\b)"
+    r"|^(?:now |then |so )?(?:pay|give|send|add|hand|throw)\b"
+)
+"""A sentence after an acceptance that takes it back or asks for something in return."""
+_AFTERTHOUGHT = re.compile(r"(?:(?:only|just|for|at) )*<\d+>")
 
 
 @dataclass(frozen=True)
@@ -189,11 +210,20 @@ def decisions(parts: list[Sentence]) -> Decisions:
     )
     if total.accept and (_REJECTING.search(text) or total.reject):
         raise IllegalMove("contradiction", "Either accept or reject, not both.")
-    if total.accept and (total.conditional or CONDITION.search(text) or _RESERVATION.search(text)):
+    after = _after_acceptance(parts, found)
+    reserved = CONDITION.search(text) or _RESERVATION.search(text)
+    if total.accept and (total.conditional or reserved or any(map(_UNDONE.search, after))):
         raise IllegalMove("conditional", 'Accept without conditions by saying only: "I accept."')
     if total.accept and (_GOES_ON.search(text) or SPELLED.search(text)):
         raise IllegalMove("accept_and_offer", 'To accept, say only: "I accept."')
-    return total
+    named = [i for later in after if _AFTERTHOUGHT.fullmatch(later) for i in positions(later)]
+    return replace(total, amounts=(*total.amounts, *named))
+
+
+def _after_acceptance(parts: list[Sentence], found: list[Decisions]) -> list[str]:
+    """The sentences after the last one that accepts."""
+    last = max((i for i, one in enumerate(found) if one.accept), default=len(parts))
+    return [part.text for part in parts[last + 1 :]]
 
 
 def check_earlier(whose: str, made: int) -> None:
@@ -207,19 +237,18 @@ def check_earlier(whose: str, made: int) -> None:
         raise IllegalMove("earlier_offer", hint)
 
 
-def takes_standing(
-    decided: Decisions, marked: str, offered: Set[Fraction], standing: Fraction | None
-) -> bool:
+def takes_standing(decided: Decisions, marked: str, sentence: str, same: bool) -> bool:
     """Whether what looks like an offer repeats the standing one in words of agreement.
+
+    sentence: the one that makes the offer. same: whether it is of the standing amount.
 
     Raises:
         IllegalMove: words of agreement with another offer.
     """
-    if not offered:
-        return False
-    same = offered == {standing} and not (decided.reject or decided.outside)
-    taken_back = any(pattern.search(marked) for pattern in _TAKEN_BACK)
-    if same and not taken_back and (decided.agrees or TAKES_STANDING.search(marked)):
+    assents = _ASSENT.match(sentence) and not _GOES_ON.search(marked)
+    agrees = decided.agrees or assents or _TAKES_STANDING.search(marked)
+    rejects = decided.reject or decided.outside
+    if same and agrees and not rejects and not any(p.search(marked) for p in _TAKEN_BACK):
         return True
     if decided.hinted or decided.agrees:
         raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
@@ -247,7 +276,7 @@ def _decided(sentence: Sentence, text: str) -> Decisions:
             earlier = past["whose"] if past else earlier
             outside |= bool(_JOHN.search(segment))
             amounts += positions(segment)
-        elif _REJECT.fullmatch(segment) and sure:
+        elif (_REJECT.fullmatch(segment) or sentence.text == "never") and sure:
             reject |= not re.search(r"\bnot (?:\w+ )?(?:reject|decline|refuse)", segment)
         elif _OUTSIDE.fullmatch(segment):
             outside |= sure and not _ALTERNATIVE.search(sentence.text)
@@ -257,53 +286,3 @@ def _decided(sentence: Sentence, text: str) -> Decisions:
             agrees |= bool(_SHORT_ACCEPT.fullmatch(segment))
             hinted |= sure and bool(_I_ACCEPT.search(segment))
     return Decisions(accept, reject, outside, conditional, hinted, agrees, earlier, tuple(amounts))
-
-
-# --- whose amounts count as an offer --------------------------------------------------------------
-
-REFERENCE = re.compile(
-    r"\b(?:your|his|her|previous|earlier|that|this|bob's|alice's) (?:\w+ ){0,2}"
-    r"(?:offer|proposal|split|suggestion|demand|price|bid|counteroffer)\b"
-    r"|\b(?:offered|proposed|suggested|asked|demanded|wanted|gave|said|was|were|had)\b"
-    r"|\byou (?:\w+ )?(?:offer|propose|suggest|ask|demand|want|say|think)\b"
-    r"|\b(?:reject|decline|refuse|turn down|accept|agree|would have)\b"
-)
-"""A segment that talks about an earlier offer or decides on it; its amounts offer nothing."""
-_UNCLEAR = re.compile(
-    r"\b(?:at least|at most|more than|less than|minimum|maximum|around|about|roughly"
-    r"|approximately|between|up to|or more|or less|or so|give or take|over|under"
-    r"|below|above|nearly|almost"
-    r"|not|never|no|neither|nor|without|why|unfair|unacceptable|unreasonable|ridiculous|absurd"
-    r"|insult|insulting|wrong|greedy|hate|dislike|hesitant|reluctant|unwilling|afraid|hesitate"
-    r"|too (?:low|high|little|much|small|few|steep|expensive))\b"
-)
-SPELLED = re.compile(
-    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty"
-    r"|(?<!fifty[ -])fifty(?![ -]fifty)|sixty|seventy|eighty|ninety|hundred|thousand|million"
-    r"|a half|dozen)\b"
-)
-"""A number in words: it may be the amount that is meant, and no amount is read from it."""
-_COUNTED = re.compile(
-    r"<\d+>(?! ?(?:$|[-,.:)(/$€£]|(?:for|to|of(?! them\b)|out of|from|with|and|or|as|since|is|it"
-    r"|will|would|goes|going|while|leaving|giving|please|then|now|too|only|instead|final|flat"
-    r"|(?:in )?total"
-    r"|on (?:my|your) side|in (?:my|your|alice's|bob's) favou?r|each|apiece|split"
-    r"|division|works|sounds|seems|looks|because|so|but|though|thanks|points"
-    r"|alice|bob|i|you|me|my|mine|your|yours)\b))"
-)
-"""An amount with a noun or a sum after it, "5 minutes" or "30 + 30": perhaps no money."""
-_PROPOSES = re.compile(r"\b(?:propose|offer|suggest)\b")
-
-
-def doubt(sentence: Sentence, segment: str, bare: bool = False) -> str | None:
-    """Why the amounts in a segment are not offered, as the kind of an `IllegalMove`; None if none.
-
-    Bounds, negations, complaints, counts of other things and questions ("60 for you?") make an
-    offer unclear; a condition anywhere in the sentence makes it conditional. A `bare` offer is
-    nothing but its amounts and may be asked: "120?".
-    """
-    if CONDITION.search(sentence.text):
-        return "conditional"
-    asked = sentence.question and not bare and not _PROPOSES.search(segment)
-    unclear = asked or _UNCLEAR.search(segment) or _COUNTED.search(segment)
-    return "unclear_offer" if unclear else None

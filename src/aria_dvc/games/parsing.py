@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from aria_dvc.games.amounts import exact_number
@@ -27,15 +28,21 @@ _SPECIAL = re.compile(
     re.IGNORECASE,
 )
 _SPEAKERS = (
-    r"alice|bob|john|oracle|agent|system|user|assistant|human|player ?[12]|moderator|judge|referee"
-    r"|buyer|seller|opponent|ai|model|narrator|developer|tool"
+    r"alice|bob|john|oracle|agent|system|user|assistant|player ?[12]|moderator|judge|referee"
+    r"|buyer|seller|opponent|ai|narrator|developer"
 )
+_THINGS = r"human|model|tool"
+"""Speakers where a sentence begins with them; "a garden tool: a rake" is a thing."""
+_TITLES = {"alice": "seller", "bob": "buyer"}
+"""What the players of negotiation are called as well."""
+_NOTE = r"(?:['’]s \w+)?\s?(?:\([^()]{0,40}\))?"
 _FORGED = re.compile(
-    rf"(?<![^\W_])(?:{_SPEAKERS})(?:['’]s \w+)?\s?(?:\([^()]{{0,40}}\))?[\W_]{{0,4}}?"
-    r":(?!\s{0,3}[$€£]?\d)"
-    rf"|\[\s?(?:{_SPEAKERS})\s?\]|#{{2,}}\s{{0,3}}(?:{_SPEAKERS})\b"
-    rf"|(?<!\bi )(?<!\bme )(?<!\byou )\(\s?(?:{_SPEAKERS})\s?\)\s?[^\W\d]"
-    r"|\[[^\w\[{]*[^\W\d]\w*\W+\w+\W+\w",
+    r"(?<![^\W_])(?<!\bhi )(?<!\bhey )(?<!\bhello )(?<!\bdear )"
+    rf"(?:(?:{_SPEAKERS})|(?<![\w,;-] )(?:{_THINGS})){_NOTE}[\W_]{{0,4}}?"
+    r":(?![*_\s]{0,5}[$€£]?\d)"
+    rf"|\[\s?(?:{_SPEAKERS}|{_THINGS})\s?\]|#{{2,}}\s{{0,3}}(?:{_SPEAKERS}|{_THINGS})\b"
+    rf"|(?<!\bi )(?<!\bme )(?<!\byou )\(\s?(?:{_SPEAKERS}|{_THINGS})\s?\)\s?[^\W\d]"
+    r"|\[(?!\s?(?:question|guess|turn|round) #?\d{1,3}\s?\])[^\w\[{]*[^\W\d]\w*\W+\w+\W+\w",
     re.IGNORECASE,
 )
 """A speaker's label, whatever is around the name, or words in brackets, as our own hints are.
@@ -74,16 +81,29 @@ def _printable(line: str) -> str:
     return "".join(" " if kind[0] == "C" else char for char, kind in kinds if kind != "Cf")
 
 
+@lru_cache
+def _own_label(name: str) -> re.Pattern[str]:
+    """The label of a speaker: "Bob:", "**Bob (buyer):**", "Bob's offer:" or "[Bob]".
+
+    A number after the name is an amount: "Alice: 55, Bob: 45".
+    """
+    title = _TITLES.get(name, "assistant")
+    names = f"{name}|{title}|assistant"
+    return re.compile(
+        rf"^[\W_]{{0,3}}(?:(?:{names}){_NOTE}[\W_]{{0,4}}:[\W_]{{0,3}}(?=[^\W\d])"
+        rf"|\[\s?(?:{names})\s?\][\W_]{{0,3}}(?=[^\W\d])"
+        rf"|{title}[\W_]{{0,3}}:[\W_]{{0,4}}?(?=[$€£]?\d))",
+        re.IGNORECASE,
+    )
+
+
 def utterance(text: str, own_name: str, limit: int = MAX_CHARS) -> str:
     """The cleaned text of one turn, without the speaker's own name as a label.
 
     Raises:
         IllegalMove: empty, longer than `limit`, or it writes another speaker's turn.
     """
-    own = re.compile(
-        rf"^[\W_]{{0,2}}(?:{own_name}|assistant)[\W_]{{0,2}}:\W{{0,2}}(?=[^\W\d])", re.I
-    )
-    cleaned = own.sub("", clean(text))
+    cleaned = _own_label(own_name).sub("", clean(text))
     if not any(char.isalnum() for char in cleaned):
         raise IllegalMove("empty", "Your message was empty. Say something.")
     if len(cleaned) > limit or len(text) > MAX_RAW_CHARS:
@@ -95,10 +115,19 @@ def utterance(text: str, own_name: str, limit: int = MAX_CHARS) -> str:
 
 # --- plain form -------------------------------------------------------------------------------
 
+_ANSWER = r"(?:answer|decision|move|offer|proposal|counteroffer|reply|response|message|action)"
 _PLAIN = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"[’‘`´]", "'"),
+        ("…", "..."),
+        (r"^\[([^\[\]]*)\]$", r"\1"),
+        (r"^'(?!\s)((?:[^']|(?<=\w)'(?=\w))*)'\W*$", r"\1"),
+        (rf"^(?:(?:my|the) )?(?:final )?{_ANSWER}\s?: ?(?=[^\W\d])", ""),
+        (
+            r"(^|[.!] )\*(?!this|yes|shak\w+ (?:\w+ )?head|cross|wink)(\w+s(?: [a-z ']*)?)\*(?= )",
+            r"\1\2.",
+        ),
         (r"\bu\b", "you"),
         (r"\bhow bout\b", "how about"),
         (r"\bim\b", "i am"),
@@ -110,6 +139,11 @@ _PLAIN = [
         (r"[“”«»]", '"'),
         (r"[*_#<>]", " "),
         (r'^\s*"([^"]*)"\s*$', r"\1"),
+        (
+            rf'^([^"]*[.!] )?(?:(?:here is|here\'s|this is) )?my (?:\w+ )?{_ANSWER}(?: is)?:? ?'
+            r'"([^"]*)"$',
+            r"\1\2",
+        ),
         (r'"[^"]*"', " quotation "),
         (r"\bcan'?t\b|\bcannot\b", "can not"),
         (r"\bwon'?t\b", "will not"),
@@ -149,9 +183,28 @@ class Sentence:
         return [part.strip() for part in _SEGMENT.split(self.text) if part and part.strip()]
 
 
+_REFUSING = frozenset("👎❌❎🚫⛔✖✗✘🙅")
+_SKIN = range(0x1F3FB, 0x1F400)
+
+
+def without_pictures(text: str) -> str:
+    """The text with blanks for emojis; one that refuses becomes a "no."."""
+    if text.isascii():
+        return text
+    return "".join(map(_in_words, text))
+
+
+def _in_words(char: str) -> str:
+    if char in _REFUSING:
+        return " no. "
+    if ord(char) in _SKIN or unicodedata.category(char) == "So":
+        return " "
+    return "" if char in "\ufe0e\ufe0f\u20e3" else char
+
+
 def plain(text: str) -> str:
     """Lower case, contractions spelled out, markup gone, quoted speech replaced by a word."""
-    lowered = text.lower()
+    lowered = without_pictures(text).strip().lower()
     for pattern, replacement in _PLAIN:
         lowered = pattern.sub(replacement, lowered)
     return lowered.strip()

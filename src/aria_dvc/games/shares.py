@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -14,16 +14,10 @@ from aria_dvc.games.alternating import ROLES, Move, number_text, other
 from aria_dvc.games.amounts import MAX_DECIMALS, Amount, mark_amounts, positions
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.colloquial import plainer
-from aria_dvc.games.decisions import (
-    REFERENCE,
-    SPELLED,
-    Decisions,
-    check_earlier,
-    decisions,
-    doubt,
-    takes_standing,
-)
+from aria_dvc.games.decisions import decisions
+from aria_dvc.games.doubts import REFERENCE, doubt
 from aria_dvc.games.parsing import Sentence
+from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
 
 REMEMBERED = 8192  # texts whose meaning is kept: scripted and small models repeat themselves
 _SELF = {"i", "me", "my", "mine", "myself"}
@@ -49,11 +43,11 @@ _BINDINGS = [
         rf"|request)(?: down| up)? to {_AMOUNT}",
         rf"{_AMOUNT} (?:works|is (?:fine|ok|okay|good|acceptable)) (?:with|by|for) (?P<who>me)\b",
         rf"^{_AMOUNT} (?P<who>me|you|alice|bob)$",
-        r"\b(?:give|gives|giving|offer|offers|offering|leave|leaves|leaving|pay|hand)"
+        r"\b(?:give|gives|giving|offer|offers|offering|leave|leaves|leaving|hand)"
         rf" (?P<who>alice|bob|me|you){_SMALL_WORDS} {_AMOUNT}",
         rf"{_AMOUNT} (?:for|to|goes to|go to|going to) (?P<who>alice|bob|me|you|myself|yourself)\b",
         r"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?"
-        rf"{_AMOUNT}",
+        rf"{_AMOUNT}(?! ?(?:/|-|:|to) ?<)",
         rf"\b(?P<who>alice|bob|my|your|mine|yours)(?:'s)?(?: (?:share|part|gain))?"
         rf" ?(?:[:=]|is|would be|will be|should be|must be) ?{_AMOUNT}",
     )
@@ -62,19 +56,26 @@ _RATIO = re.compile(r"<(?P<alice>\d+)> ?(?:/|-|:|to) ?<(?P<bob>\d+)>")
 _RATIO_CUE = re.compile(
     r"\b(?:propose|offer|suggest|counteroffer|counter|split(?:ting)?|divid(?:e|ing)"
     r"|i (?:would )?say|take|let us|do|go|make|accept|agree|settle|would be|is fair"
-    r"|my|want|prefer|like)\b"
+    r"|my|want|prefer|like|works|is (?:fine|ok|okay|good))\b|: (?=<)"
 )
 _BARE_RATIO = re.compile(
-    rf"(?:(?:ok|so|well|then|no|my|final|at|now|just|a|an) )*{_RATIO.pattern}"
-    r"(?: (?:then|please|final|now|it is|split|division|deal))*"
+    r"(?:(?:ok|okay|yes|sure|fine|hi|hello|hey|so|well|then|no|my|final|at|now|just|a|an|alice|bob)"
+    rf" )*{_RATIO.pattern}"
+    r"(?: (?:then|please|final|now|it is|split|division|deal|ok|okay|thanks|or nothing))*"
 )
-_RATIO_OF_WHOM = re.compile(r"\b(?:between|respectively)\b|> for (?:me|you|alice|bob)\b")
+_RATIO_OF_WHOM = re.compile(
+    rf"\b(?:between|respectively)\b"
+    rf"|{_RATIO.pattern}(?: split| division)? for (?:me|you|alice|bob)\b"
+)
+_PAID = re.compile(r"\bpay(?:s|ing)?\b")
+"""Of one's own money perhaps, beside the division: "Pay me 5 and we have a deal."."""
 _IN_FAVOUR = re.compile(r"\bin (?P<who>my|your|alice's|bob's) favou?r\b")
 _EACH = [
     re.compile(pattern)
     for pattern in (
-        r"\b(?:(?:we|us|you and i) (?:(?:should|will|can|would|could) )*(?:both |each )?"
-        r"(?:get|take|have|keep|receive)|(?:both|each) of us (?:gets?|takes?|has|have|keeps?"
+        r"\b(?:(?:we|us|you and i) (?:(?:should|will|can|would|could) )*(?:(?:both |each )?"
+        r"(?:get|take|keep|receive)|(?:both |each )have)"
+        r"|(?:both|each) of us (?:gets?|takes?|has|have|keeps?"
         rf"|receives?)|each gets?){_SMALL_WORDS} {_AMOUNT}",
         rf"{_AMOUNT} (?:for )?(?:each|apiece)"
         r"(?! (?!(?:of us|then|please|is|and|would|will|seems|sounds)\b)\w)",
@@ -98,6 +99,19 @@ _EQUAL = re.compile(
     rf" )*{_EVEN}(?: (?:then|please))?$"
 )
 """Said with a word of proposal, or the whole of what is said."""
+_EQUAL_ONE = re.compile(
+    r"\b(accept|agree (?:to|with)|take|with) (?:the|your|an|this|that)"
+    r" (?:equal|even|fifty[ -]fifty) (?:split|division|shares|offer|proposal)\b"
+)
+"""The equal split, accepted: it must be the one on the table."""
+_LOSS = re.compile(
+    r"\b(?:costs?|costing|los(?:e|es|ing|t)|loss(?:es)?|tak(?:es?|ing)(?: away)? from|shrinks?"
+    r"|shrinking|discount(?:s|ed)?|decay(?:s|ing)?|penalt(?:y|ies)|burns?|wastes?|wasting)"
+    r"(?: (?!(?:gets?|takes?|keeps?|offer|propose|suggest|give|want|and|so)\b)[\w']+){0,3}"
+    r" <\d+>(?: ?,? (?:and )?(?:only |just )?(?:me|you|us|alice|bob|mine|yours|my|your)(?:'s)?"
+    r"(?: (?:cost|loss))?(?: is)?(?: only| just)? <\d+>(?! ?/))*"
+)
+"""What waiting costs, as the prompt says it: "Each round costs you 10%, Bob 5%."."""
 WHOLE = 100
 """A pair with this sum is in percent."""
 _KEYS = ("alice_gain", "bob_gain", "message", "decision")
@@ -118,54 +132,28 @@ def read(text: str, role: str, money: Fraction, made: Sequence[Fraction]) -> Mov
     fields = parsing.json_move(text, _KEYS)
     if fields is not None:
         return _read_json(fields, money)
-    standing = made[-1] if made else None
-    marked, parts, said, decided, offers, doubts = _understood(text, role, money)
-    if decided.accept:
-        check_earlier(decided.earlier, len(made))
-        return said.acceptance(parts, decided, standing)
-    if not doubts and takes_standing(decided, marked, offers, standing):
-        return Move("accept")
-    if offers and SPELLED.search(marked):
-        raise IllegalMove("unclear_offer", "Write all amounts in digits.")
-    if offers:
-        return Move("offer", _one_offer(offers, money))
-    if decided.reject:
-        return Move("reject")
-    raise _no_move(decided, doubts)
+    reader, said = _understood(text, role, money)
+    return reader.move(said, made)
 
 
 @lru_cache(REMEMBERED)
-def _understood(
-    text: str, role: str, money: Fraction
-) -> tuple[str, list[Sentence], _Said, Decisions, frozenset[Fraction], frozenset[str]]:
-    """What the text says whatever was said before: its plain form with its amounts marked, its
-    sentences, what they are read by, what they decide, and `_Said.offers` of them."""
-    marked, amounts = mark_amounts(_HALF.sub("50%", parsing.plain(text)), money)
-    marked = plainer(marked)
+def _understood(text: str, role: str, money: Fraction) -> tuple[_Shares, Text]:
+    """What the text says whatever was said before, and who reads it."""
+    plain = _HALF.sub("50%", _EQUAL_ONE.sub(r"\1 50%", parsing.plain(text)))
+    marked, amounts = mark_amounts(plain, money)
+    marked = _LOSS.sub("a loss", plainer(marked))
     parts = parsing.sentences(marked)
-    decided, said = decisions(parts), _Said(role, amounts, money)
-    offers, doubts = said.offers(parts)
-    return marked, parts, said, decided, frozenset(offers), frozenset(doubts)
-
-
-def _no_move(decided: Decisions, doubts: Set[str]) -> IllegalMove:
-    """Why a text that decides nothing and offers nothing is refused."""
-    if decided.conditional or "conditional" in doubts:
-        return IllegalMove("conditional", 'Say "I accept." or make an offer, without conditions.')
-    if doubts:
-        return IllegalMove("unclear_offer", "State one exact offer in plain words.")
-    return IllegalMove("unreadable", 'Make one clear offer, or say "I accept."')
+    reader = _Shares(role, amounts, money).with_percent_pairs(parts)
+    decided = replace(decisions(parts), outside=False)
+    return reader, Text(marked, parts, decided, reader.offered(parts))
 
 
 def _read_json(fields: dict[str, Any], money: Fraction) -> Move:
-    gains = [fields[key] for key in ("alice_gain", "bob_gain") if key in fields]
-    decision = parsing.json_decision(fields["decision"]) if "decision" in fields else None
-    if decision == "outside":
-        raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')
-    if decision == "accept" and gains:
-        raise IllegalMove("accept_and_offer", "Either accept or make an offer.")
-    if decision and not gains:
-        return Move(decision)
+    gains = json_offer(fields, _KEYS[:2])
+    if isinstance(gains, Move):
+        if gains.kind == "outside":
+            raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')
+        return gains
     if len(gains) < 2 or not all(isinstance(gain, Fraction) for gain in gains):
         raise IllegalMove("bad_json", "A JSON offer has the numbers alice_gain and bob_gain.")
     _check_sum(gains[0], gains[1], money)
@@ -188,61 +176,87 @@ def _check_sum(alice: Fraction, bob: Fraction, money: Fraction) -> None:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Shares(Reader):
     """What `role` says about dividing `money`; `amounts` are those marked in the text."""
 
     role: str
     amounts: list[Amount]
     money: Fraction
 
-    def offers(self, parts: list[Sentence]) -> tuple[set[Fraction], set[str]]:
+    hints = Hints(
+        digits="Write all amounts in digits.",
+        conditional='Say "I accept." or make an offer, without conditions.',
+        unclear="State one exact offer in plain words.",
+        unreadable='Make one clear offer, or say "I accept."',
+    )
+
+    def with_percent_pairs(self, parts: list[Sentence]) -> _Shares:
+        """The same with both amounts in percent where a sentence gives each side one, 100 in all:
+        "60 for you and 40 for me" of 10,000."""
+        amounts = list(self.amounts)
+        for sentence in parts:
+            bound = {pair for segment in sentence.segments for pair in _bound(segment, self.role)}
+            pair = {who: self.amounts[i].value for who, i in bound if not self.amounts[i].percent}
+            if len(bound) == len(pair) == len(ROLES) and sum(pair.values()) == WHOLE:
+                for _, i in bound:
+                    amounts[i] = Amount(amounts[i].value, percent=True)
+        return replace(self, amounts=amounts)
+
+    def offered(self, parts: list[Sentence]) -> Offered:
         """Alice's gains that are offered, and the kinds of doubt about what is not.
 
         Raises:
             IllegalMove: gains do not sum to the money, or an offer is taken back or overloaded.
         """
-        offered: set[Fraction] = set()
-        doubted: set[Fraction] = set()
-        doubts: set[str] = set()
-        for sentence in parts:
+        found, doubted = Offered(), set[Fraction]()
+        for i, sentence in enumerate(parts):
+            asked = sentence.question and self._bare(sentence)
             for segment in sentence.segments:
                 gains = set() if REFERENCE.search(segment) else self.gains(segment)
                 kind = self.doubt(sentence, segment) if gains else None
                 if kind:
-                    doubts.add(kind)
+                    found.doubts.add(kind)
                     doubted |= gains
                 else:
                     self._refuse_loose_amounts(segment, gains)
-                    offered |= gains
+                    found.add(gains, i, asked)
             self._check_pairs(sentence)
-        if offered & doubted:
+        if (found.values | found.asked) & doubted:
             raise IllegalMove("unclear_offer", "State one exact offer in plain words.")
-        return offered, doubts
+        return found
+
+    def checked(self, values: Set[Fraction]) -> Fraction:
+        small = [0 < amount.value < 1 and not amount.percent for amount in self.amounts]
+        if small and all(small) and self.money >= WHOLE:
+            hint = "Write amounts as 60 or as 60%."
+            raise IllegalMove("unclear_number", hint)
+        return _one_offer(values, self.money)
+
+    def _bare(self, sentence: Sentence) -> bool:
+        """Whether it is nothing but a division, which may be asked."""
+        patterns = (_BARE_RATIO, _EQUAL, *_EACH)
+        return any(pattern.fullmatch(sentence.text) for pattern in patterns)
 
     def doubt(self, sentence: Sentence, segment: str) -> str | None:
         """Why a segment offers nothing; "60/40?" and "half each?" may be asked."""
-        if _ratios(segment) and _RATIO_OF_WHOM.search(sentence.text):
+        whose = _ratios(segment) and _RATIO_OF_WHOM.search(sentence.text)
+        if whose or _PAID.search(segment):
             return "unclear_offer"
-        bare = bool(_BARE_RATIO.fullmatch(sentence.text) or _EQUAL.fullmatch(sentence.text))
-        return doubt(sentence, segment, bare or any(p.fullmatch(sentence.text) for p in _EACH))
+        return doubt(sentence, segment, self._bare(sentence))
 
-    def acceptance(
-        self, parts: list[Sentence], decided: Decisions, standing: Fraction | None
-    ) -> Move:
-        """An acceptance; whatever amounts it names must be those of the standing offer.
+    def named(self, text: Text) -> set[Fraction]:
+        """Alice's gain by whatever amounts are named, wherever.
 
         An amount that is said to be nobody's is taken as the speaker's own gain.
         """
-        named = set()
-        for segment in (segment for part in parts for segment in part.segments):
-            named |= self.gains(segment)
+        found = set()
+        for segment in (segment for part in text.parts for segment in part.segments):
+            found |= self.gains(segment)
             for i in self._loose(segment):
-                if i in decided.amounts or not self.amounts[i].percent:
+                if i in text.decided.amounts or not self.amounts[i].percent:
                     own = self.amounts[i].of(self.money)
-                    named.add(own if self.role == "alice" else self.money - own)
-        if standing is not None and not named <= {standing}:
-            raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
-        return Move("accept")
+                    found.add(own if self.role == "alice" else self.money - own)
+        return found
 
     def gains(self, segment: str) -> set[Fraction]:
         """Alice's gain by everything that the segment says about a division."""

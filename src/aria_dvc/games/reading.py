@@ -1,0 +1,157 @@
+"""From what a text says to the one move it states: the same order for shares and for prices.
+
+A text is cut into sentences, and these into segments, at commas and "but". Asked are
+
+- of a segment: whether it accepts, rejects, leaves or offers, and what puts its amounts in doubt;
+- of a sentence: whether it is a question, is conditional or quotes somebody, which holds for all of
+  its segments;
+- of the whole text: what takes an acceptance back (before it or after it), and from the first offer
+  on, whether it protests, so that an offer of what stands already is a complaint about it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from aria_dvc.games.alternating import Move
+from aria_dvc.games.base import IllegalMove
+from aria_dvc.games.decisions import Decisions, check_earlier, takes_standing
+from aria_dvc.games.doubts import PROTEST, SPELLED
+from aria_dvc.games.parsing import Sentence, json_decision
+
+
+@dataclass
+class Offered:
+    """What the segments of a text offer.
+
+    values: the offers in no doubt. doubts: the kinds of doubt about the others.
+    asked: values that are no more than a question: "120?".
+    first: the sentence that makes the first offer in no doubt.
+    """
+
+    values: set[Fraction] = field(default_factory=set)
+    doubts: set[str] = field(default_factory=set)
+    asked: set[Fraction] = field(default_factory=set)
+    first: int | None = None
+
+    def add(self, values: Set[Fraction], sentence: int, asked: bool) -> None:
+        """Take the values that a segment of the sentence offers."""
+        if values and self.first is None:
+            self.first = sentence
+        (self.asked if asked else self.values).update(values)
+
+    def on(self, standing: Fraction | None) -> Set[Fraction]:
+        """The offers, without a question about the standing one beside another: "110? No, 90."."""
+        echoed = self.asked - {standing} if self.values else self.asked
+        return self.values | echoed
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a player is told whose text states no move; digits: where an amount is in words."""
+
+    digits: str
+    conditional: str
+    unclear: str
+    unreadable: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text that has been read as far as it can be without the offers made before it.
+
+    marked: its plain form with its amounts marked. parts: its sentences.
+    """
+
+    marked: str
+    parts: list[Sentence]
+    decided: Decisions
+    offered: Offered
+
+    def protests(self) -> bool:
+        """Whether it complains or refuses from its first offer on."""
+        return any(PROTEST.search(part.text) for part in self.parts[self.offered.first or 0 :])
+
+
+class Reader(ABC):
+    """What one game makes of the amounts in a text; `hints` are its own words."""
+
+    hints: Hints
+
+    @abstractmethod
+    def named(self, text: Text) -> Set[Fraction]:
+        """The offers that an acceptance names; all must be the standing one."""
+
+    @abstractmethod
+    def checked(self, values: Set[Fraction]) -> Fraction:
+        """The one value that is offered.
+
+        Raises:
+            IllegalMove: there are more, or it is impossible.
+        """
+
+    def move(self, text: Text, made: Sequence[Fraction]) -> Move:
+        """The move that the text states after the offers `made`; the last one stands.
+
+        Raises:
+            IllegalMove: it states no move, or more than one.
+        """
+        standing = made[-1] if made else None
+        decided, values = text.decided, text.offered.on(standing)
+        if decided.outside and (decided.accept or values):
+            hint = "Make one move: an offer, accept, or deal with John."
+            raise IllegalMove("contradiction", hint)
+        if decided.accept:
+            check_earlier(decided.earlier, len(made))
+            if standing is not None and not self.named(text) <= {standing}:
+                hint = "Either accept the last offer or make another."
+                raise IllegalMove("accept_and_offer", hint)
+            return Move("accept")
+        if decided.outside:
+            return Move("outside")
+        if self._takes(text, values, standing):
+            return Move("accept")
+        if values and SPELLED.search(text.marked):
+            raise IllegalMove("unclear_offer", self.hints.digits)
+        if values and not (values == {standing} and text.protests()):
+            return Move("offer", self.checked(values))
+        if decided.reject:
+            return Move("reject")
+        raise self._none(text, bool(values))
+
+    def _takes(self, text: Text, values: Set[Fraction], standing: Fraction | None) -> bool:
+        """Whether the offer is the standing one, taken.
+
+        Raises:
+            IllegalMove: words of agreement beside another offer.
+        """
+        if text.offered.doubts or not values:
+            return False
+        opening = text.parts[text.offered.first or 0].text
+        return takes_standing(text.decided, text.marked, opening, values == {standing})
+
+    def _none(self, text: Text, protested: bool) -> IllegalMove:
+        """Why a text that decides nothing and offers nothing is refused."""
+        doubts = text.offered.doubts
+        if text.decided.conditional or "conditional" in doubts:
+            return IllegalMove("conditional", self.hints.conditional)
+        if doubts or protested:
+            return IllegalMove("unclear_offer", self.hints.unclear)
+        return IllegalMove("unreadable", self.hints.unreadable)
+
+
+def json_offer(fields: dict[str, Any], keys: Sequence[str]) -> Move | list[Any]:
+    """The decision of a JSON move, or what it says under the `keys` of an offer.
+
+    Raises:
+        IllegalMove: both an acceptance and an offer, or an unknown decision.
+    """
+    offered = [fields[key] for key in keys if key in fields]
+    decision = json_decision(fields["decision"]) if "decision" in fields else None
+    if decision in ("accept", "outside") and offered:
+        raise IllegalMove("accept_and_offer", "Either decide or make an offer.")
+    return Move(decision) if decision and not offered else offered
