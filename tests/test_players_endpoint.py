@@ -24,6 +24,7 @@ from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.players.registry import PlayerContext, make_player
 from aria_dvc.records.published import write_log
 from aria_dvc.servers.client import retry_after
+from aria_dvc.servers.faults import Fault, Retries, Slow
 from aria_dvc.settings import Endpoint, SamplingOverride
 
 KEY = "sk-test-3f9a7c1e5b"
@@ -84,6 +85,12 @@ def test_a_model_that_stays_silent_is_taken_at_its_word():
     assert reply.text == ""
     assert server.served["empty"] == 4
     assert len({body["seed"] for body in server.bodies}) == 4
+
+
+def test_a_pause_that_an_earlier_fault_asked_for_is_not_waited_for_again():
+    retries = Retries("http://localhost", 60)
+    assert retries.pause(Fault("HTTP 429", 5.0)) >= 5
+    assert retries.pause(Slow("slow"), cut_short=True) <= 1
 
 
 def test_retry_after_is_honoured():
