@@ -168,6 +168,10 @@ def test_one_thing_is_carried_and_a_lamp_is_not():
         ("put mug 1 in drawer 1", "put mug 1 in/on drawer 1"),
         ("put mug 1 on drawer 1", "put mug 1 in/on drawer 1"),
         ("take mug 1 from drawer 1", "take mug 1 from drawer 1"),
+        ("> go to drawer 1", "go to drawer 1"),
+        ("**open drawer 1**", "open drawer 1"),
+        ("`look`", "look"),
+        ("Inventory!", "inventory"),
     ],
 )
 def test_spellings_that_mean_the_same(text, read):

@@ -24,8 +24,9 @@ from aria_dvc.players.base import PlayerFailure, Request
 from aria_dvc.players.endpoint import EndpointPlayer
 from aria_dvc.players.registry import PlayerContext, make_player
 from aria_dvc.records.published import write_log
-from aria_dvc.servers.client import Fault, retry_after
+from aria_dvc.servers.client import retry_after
 from aria_dvc.servers.completions import read_completion
+from aria_dvc.servers.faults import Fault, Retries, Slow
 from aria_dvc.settings import Endpoint, SamplingOverride
 
 KEY = "sk-test-3f9a7c1e5b"
@@ -119,6 +120,12 @@ def test_thoughts_that_do_not_end_are_an_empty_reply_that_was_cut():
     assert (found.text, found.cut, found.thought) == ("", True, True)
     with pytest.raises(Fault, match="not text"):
         read_completion(answered({"a": 1})({}).encode())
+
+
+def test_a_pause_that_an_earlier_fault_asked_for_is_not_waited_for_again():
+    retries = Retries("http://localhost", 60)
+    assert retries.pause(Fault("HTTP 429", 5.0)) >= 5
+    assert retries.pause(Slow("slow"), cut_short=True) <= 1
 
 
 def test_retry_after_is_honoured():

@@ -184,8 +184,7 @@ def credit(log: Log, params: AnySettings) -> tuple[pd.DataFrame, dict[str, Any]]
 def credit_table(log: Log, params: AnySettings) -> pd.DataFrame:
     """One row an action of a labelled log, with its credit (see records/schemas.py)."""
     cells = aggregate(log, log.labels)
-    method = make_method(params.aggregate.method, params.aggregate, params.seed)
-    own = fit_values(method, log, params.aggregate.folds, params.seed)
+    method, own = _fitted(params.aggregate.method, log, params)
     return log.action_frame().assign(
         label=log.labels[log.actions],
         cell=cells.cell,
@@ -204,7 +203,7 @@ def _pools(log: Log, fitted: CreditMethod) -> np.ndarray:
 
 def _further(log: Log, params: AnySettings) -> dict[str, np.ndarray]:
     """The columns of `aggregate.further`: credit_<method> and value_<method>."""
-    found = {name: _values_of(name, log, params) for name in params.aggregate.further}
+    found = {name: _fitted(name, log, params)[1] for name in params.aggregate.further}
     columns = [{f"credit_{name}": of.q, f"value_{name}": of.v} for name, of in found.items()]
     return {name: column for pair in columns for name, column in pair.items()}
 
@@ -217,12 +216,13 @@ def _live(log: Log, cells: Cells) -> np.ndarray:
 
 def action_values(log: Log, params: AnySettings) -> Values:
     """Credit q and value v of `aggregate.method`, out of fold unless the method is in sample."""
-    return _values_of(params.aggregate.method, log, params)
+    return _fitted(params.aggregate.method, log, params)[1]
 
 
-def _values_of(method: str, log: Log, params: AnySettings) -> Values:
-    fresh = make_method(method, params.aggregate, params.seed)
-    return fit_values(fresh, log, params.aggregate.folds, params.seed)
+def _fitted(name: str, log: Log, params: AnySettings) -> tuple[CreditMethod, Values]:
+    """The method of that name, and the values that it gives the log's actions."""
+    method = make_method(name, params.aggregate, params.seed)
+    return method, fit_values(method, log, params.aggregate.folds, params.seed)
 
 
 def quality_of(log: Log, params: AnySettings) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from aria_dvc.intentions.log import Log
 from aria_dvc.records.readers import iter_log, read_entries
 from aria_dvc.records.reading import Reading
 from aria_dvc.records.sources import prefixes_of
-from aria_dvc.records.tables import in_parts, turns_table
+from aria_dvc.records.tables import in_parts, moves_left_out, turns_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,10 +111,10 @@ def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
 
     from aria_dvc.intentions.embedding import unit
 
-    tables, vectors, left_out = [], [], []
+    tables, vectors, left_out = [], [], list[np.ndarray]()
     for part in in_parts(episodes):
         tables.append(_without_copies(part))
-        left_out += [_left_out(episode) for episode in part]
+        left_out += map(moves_left_out, part)
         vectors.append(_carried(part) if own_vectors else None)
     turns = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     del tables
@@ -127,14 +127,6 @@ def log_of(episodes: Iterable[Episode], gamma: float, own_vectors: bool) -> Log:
         raise AriaError(UNLIKE_VECTORS)
     log = Log.of(turns, unit(np.concatenate(kept)) if whole else None, gamma)
     return replace(log, left_out=np.concatenate(left_out))
-
-
-def _left_out(episode: Episode) -> np.ndarray:
-    """(n,) bool: the moves of an episode whose moves are left out of credit."""
-    found = np.zeros(len(episode.utterances), bool)
-    if episode.info.get("moves_credited") is False:
-        found[np.array(episode.info.get("moves", ()), np.int64)] = True
-    return found
 
 
 def _without_copies(episodes: list[Episode]) -> pd.DataFrame:

@@ -17,8 +17,7 @@ from typing import Any, Self
 import orjson
 
 from aria_dvc.errors import AriaError
-from aria_dvc.games.alternating import refuse_unknown_keys
-from aria_dvc.games.base import Config, Failure, Game
+from aria_dvc.games.base import Config, Failure, Game, refuse_unknown_keys
 from aria_dvc.games.commands import AGENT, NOTHING, STEPS_BOUND, CommandMatch
 from aria_dvc.games.household_world import canonical
 

@@ -18,10 +18,16 @@ from typing import Any, Literal
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.amounts import MAX_DECIMALS
-from aria_dvc.games.base import Config, Failure, IllegalMove, Match, Outcome
+from aria_dvc.games.base import (
+    Config,
+    Failure,
+    IllegalMove,
+    Match,
+    Outcome,
+    refuse_unknown_keys,
+)
 from aria_dvc.games.parsing import cut, utterance
 from aria_dvc.games.rewards import after_forfeit, aim, check_rule, final_rewards
-from aria_dvc.suggestions import did_you_mean
 
 ROLES = ("alice", "bob")
 LONGEST_TOLD_HORIZON = 20
@@ -231,14 +237,6 @@ def complete(game: str, config: Config, required: Mapping[str, tuple[float, floa
         if not isinstance(full[key], bool):
             raise AriaError(f"{game}: {key} is {full[key]!r}: use true or false")
     return full
-
-
-def refuse_unknown_keys(game: str, config: Config, known: list[str]) -> None:
-    """Raises AriaError for a key that the game does not have, with the nearest one."""
-    for key in config:
-        if key not in known:
-            hint = did_you_mean(str(key), known)
-            raise AriaError(f"{game}: the configuration has an unknown key {key}{hint}")
 
 
 def _check_number(game: str, key: str, value: Any, low: float, high: float) -> None:

@@ -138,3 +138,11 @@ class Game(ABC):
         Raises:
             AriaError: the configuration is not one of this game's.
         """
+
+
+def refuse_unknown_keys(game: str, config: Config, known: list[str]) -> None:
+    """Raises AriaError for a key that the game does not have, with the nearest one."""
+    for key in config:
+        if key not in known:
+            hint = did_you_mean(str(key), known)
+            raise AriaError(f"{game}: the configuration has an unknown key {key}{hint}")

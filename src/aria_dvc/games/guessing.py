@@ -10,8 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from aria_dvc.errors import AriaError
-from aria_dvc.games.alternating import refuse_unknown_keys
-from aria_dvc.games.base import Config, Failure, Game, Match, Outcome
+from aria_dvc.games.base import Config, Failure, Game, Match, Outcome, refuse_unknown_keys
 from aria_dvc.games.parsing import cut, utterance
 from aria_dvc.oracles.base import Knowledge, Oracle
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aria_dvc.errors import AriaError
-from aria_dvc.games.alternating import refuse_unknown_keys
-from aria_dvc.games.base import Config, Game
+from aria_dvc.games.base import Config, Game, refuse_unknown_keys
 from aria_dvc.games.commands import AGENT, STEPS_BOUND, CommandMatch
 from aria_dvc.games.household_rooms import SPLITS
 from aria_dvc.games.household_tasks import KINDS, draw

@@ -30,12 +30,13 @@ _FORMS = {
     "look": re.compile("look"),
     "inventory": re.compile("inventory"),
 }
+_MARKS = " >*_`\"'.!"  # a prompt's arrow, Markdown, quotes, full stops
 _IN_OR_ON = re.compile(r"^(put [a-z]+ [0-9]+) (?:in|on) ")
 
 
 def canonical(text: str) -> str:
-    """The command as the admissible ones are spelt: lower case, single blanks, no full stop."""
-    spelt = " ".join(text.lower().split()).removesuffix(".").rstrip()
+    """The command as the admissible ones are spelt: lower case, single blanks, no marks around."""
+    spelt = " ".join(text.lower().split()).strip(_MARKS)
     return _IN_OR_ON.sub(r"\1 in/on ", spelt)
 
 

@@ -64,7 +64,7 @@ def turns_table(
         "position": np.array([position for _, position, _ in said], np.int32),
         "role": roles.tolist(),
         "is_action": np.array([r in acting[i] for i, r in zip(episode, roles, strict=True)], bool)
-        & ~_uncredited(episodes, lengths),
+        & ~np.concatenate([np.zeros(0, bool), *map(moves_left_out, episodes)]),
         "turn": turn.astype(np.int32),
         "turns": turns.astype(np.int32),
         "text": [utterance.text for _, _, utterance in said],
@@ -81,12 +81,11 @@ def turns_table(
     return pd.DataFrame(columns)
 
 
-def _uncredited(episodes: Sequence[Episode], lengths: Sequence[int]) -> np.ndarray:
-    """(n,) bool: moves that are no utterances, of episodes whose moves are left out of credit."""
-    found = np.zeros(sum(lengths), bool)
-    for episode, start in zip(episodes, np.cumsum([0, *lengths]), strict=False):
-        if episode.info.get("moves_credited") is False:
-            found[start + np.array(episode.info.get("moves", ()), np.int64)] = True
+def moves_left_out(episode: Episode) -> np.ndarray:
+    """(n,) bool: moves that are no utterances, where the episode's moves are left out of credit."""
+    found = np.zeros(len(episode.utterances), bool)
+    if episode.info.get("moves_credited") is False:
+        found[np.array(episode.info.get("moves", ()), np.int64)] = True
     return found
 
 

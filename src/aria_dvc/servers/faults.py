@@ -81,7 +81,7 @@ class Retries:
             self._last = fault
         self._count(fault)
         left = self.left()
-        seconds = self._seconds(left)
+        seconds = self._seconds(left, fault.retry_after)
         if seconds >= left:
             what = f"gave no answer within {self.deadline_s:g} s (last: {self._last})"
             raise NoAnswer(f"{self.url} {what}", self.since, isinstance(self._last, Misfit))
@@ -98,13 +98,12 @@ class Retries:
             what = f"gave {self._misfits} answers in a row that cannot be taken"
             raise NoAnswer(f"{self.url} {what} (last: {fault})", self.since, misfit=True)
 
-    def _seconds(self, left: float) -> float:
-        """What the server asks for and no less than our own, exponential with jitter.
+    def _seconds(self, left: float, asked: float | None) -> float:
+        """What the server asked for now and no less than our own, exponential with jitter.
 
         An asked pause longer than is left is cut, once: the server is asked again before the end.
         """
         own = random.uniform(0, min(FIRST_PAUSE_S * 2 ** min(self.attempt, 30), LONGEST_PAUSE_S))
-        asked = self._last.retry_after
         if asked is None:
             return own
         seconds = max(asked + 0.1 * own, own)
