@@ -110,6 +110,11 @@ def test_what_is_no_guess_wins_nothing(game, target, question):
 
 
 def test_simple_questions_are_answered():
+    """`A|B` in a row: the answer is the same for both."""
+    wrong = []
     for row in csv.DictReader((DATA / "city_questions.csv").open(encoding="utf-8")):
-        found = city.oracle(row["city"]).answer(row["question"]).text
-        assert found.startswith(row["answer"]), (row, found)
+        for name in row["city"].split("|"):
+            found = city.oracle(name).answer(row["question"]).text
+            if not found.startswith(row["answer"]):
+                wrong.append((name, row["question"], row["answer"], found))
+    assert not wrong

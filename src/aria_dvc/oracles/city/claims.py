@@ -23,7 +23,9 @@ from aria_dvc.oracles.city.places import Places
 from aria_dvc.oracles.city.topics import Phrase, Topics
 from aria_dvc.oracles.city.water import WaterClaims
 
-_LOCATED = r"(?:(?:\w+ly )?(?:located|situated|found|based|set|positioned|lying|nestled|built) )?"
+_LOCATED = (
+    r"(?:(?:\w+ly )?(?:located|situated|found|based|set|positioned|lying|lie|sit|nestled|built) )?"
+)
 _HEDGE = re.compile(
     r"\b(?:also|actually|currently|generally|considered|considered to be|typically|primarily|"
     r"mainly|mostly|specifically|perhaps|maybe|possibly|directly|officially|indeed|in fact|"
@@ -325,8 +327,8 @@ _BY_THE_WATER: list[Rule] = [
     ("coast", rf"^{_LOCATED}on (?:the )?({_DIR}) coast(?:line)?$", lambda c, m: c.water.coast_part(m[1], "COUNTRY")),
     ("coast", rf"^{_LOCATED}(?:on|along) the coast(?:line)? of (?:the )?(.+)$", lambda c, m: c.water.coast_of(m[1])),
     ("coast", rf"^{_LOCATED}(?:on|along) (?:the )?(?:({_DIR}) )?([a-z ]+?) (?:coast|coastline)(?: of (.+))?$", lambda c, m: c.water.named_coast(m[1], m[2], m[3])),
-    ("water", rf"^{_LOCATED}(?:on|along|at|by|in|near|close to|next to) (?:the )?(?:(?:{_DIR}) )?(?:banks?|shores?|shoreline|edge|mouth|side)? ?(?:of|to)? ?(?:a|any|the)? ?(?:major |large |big |famous |significant |main |well known |important )*(river|lake|ocean|sea|body of water|bodies of water|waterway|canal|bay|gulf|river or lake|lake or river|river or body of water|rivers or bodies of water|river or coastline|rivers|lakes|coast or (?:a )?(?:major )?body of water|coastline or (?:a )?(?:major )?body of water|coast or body of water)s?$", lambda c, m: c.water.any_water(m[1])),
-    ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing) (?:the )?(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side|bank)? ?(?:of )?(?:the )?(.+)$", lambda c, m: c.water.named_water(m[1], m[2])),
+    ("water", rf"^{_LOCATED}(?:on|along|at|by|in|near|close to|next to|border|face|have access to) (?:the )?(?:(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side)(?: of| to)? )?(?:an |a |any |the )?(?:major |large |big |famous |significant |main |well known |important )*(river|lake|ocean|sea|body of water|bodies of water|waterway|canal|bay|gulf|river or lake|lake or river|river or body of water|rivers or bodies of water|river or coastline|rivers|lakes|coast or (?:a )?(?:major )?body of water|coastline or (?:a )?(?:major )?body of water|coast or body of water)s?$", lambda c, m: c.water.any_water(m[1])),
+    ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing|border|face) (?:the )?(?:(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side)(?: of)? )?(?:the )?(.+)$", lambda c, m: c.water.named_water(m[1], m[2])),
     ("island", rf"^{_LOCATED}(?:on|in) (?:an|one of the|its own) islands?(?: nation| country| city)?$|^(?:an )?island(?: city| nation)?$", lambda c, m: c.water.on_island()),
     ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda c, m: c.facts.country.islands or None),
 ]  # fmt: skip
