@@ -47,9 +47,7 @@ _DIR = r"(?:north|south|east|west|central|northeast|northwest|southeast|southwes
 _JOINED = re.compile(
     r"^(.+?)(?: ,)? (and|or) (?:is|are|was|does|do|has) (?:(?:it|CITY|there) )?(?:also )?(?!not\b)(.+)$"
 )
-_ONCE = (
-    r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past) )+"
-)
+_ONCE = r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past|used to be) )+"
 _STILL = re.compile(r"^once (?!.*\b(?:capital|colony|colonial|territory|protectorate|empire|by)\b)")
 _FINAL = frozenset({"former", "in", "capital", "population", "coast", "hemisphere", "rank"})
 """Topics whose rules understand the whole claim: unknown there is unknown everywhere."""
@@ -235,9 +233,12 @@ class Claims:
         """Whether the city was or is the capital of a country or state."""
         past, names = self.facts.former_capital, self.facts.country.names
         if of is None or of in self.places.country_names:
-            return self.national() or bool(past & names) or (None if past else False)
-        if of in past | self.facts.capital_of:
+            debatable = bool(past.sure | past.unsure)
+            return self.national() or bool(past.sure & names) or (None if debatable else False)
+        if of in past.sure | self.facts.capital_of:
             return True
+        if of in past.unsure:
+            return None
         return False if of in regions() else None
 
     def provincial(self) -> bool:
@@ -353,8 +354,8 @@ _IN_PLACES: list[Rule] = [
 _OF_RANK_AND_SIZE: list[Rule] = [
     ("capital", r"^(?:a |the )?(?:current )?(?:national )?capital(?: city)?(?: (?:of|for|in) (?:the |its |a |their )?(?:own )?(.+))?$", lambda c, m: c.capital(m[1])),
     ("capital", r"^(?:a |the |its )?(?:provincial|state|regional|prefectural|departmental) capital(?: (?:city )?(?:of|in) (?:the |its )?(.+))?$", lambda c, m: c.capital(m[1] or "province")),
-    ("capital", r"^(.+?)s? capital(?: city)?$", lambda c, m: c.capital(m[1]) if m[1] in regions() else None),
     ("former", rf"^{_ONCE}(?:the |a )?capital(?: city)?(?: of (?:the )?(.+))?$", lambda c, m: c.former_capital(m[1])),
+    ("capital", r"^(.+?)s? capital(?: city)?$", lambda c, m: c.capital(m[1]) if m[1] in regions() else None),
     ("former", rf"^{_ONCE}(?:a |part of the )?(\w+) (?:colony|colonial city|territory|protectorate|empire)$", lambda c, m: c.country.colony(m[1])),
     ("former", rf"^{_ONCE}(?:colonized|colonised|ruled|occupied|governed) by (?:the )?(\w+?)(?: empire)?$", lambda c, m: c.country.colony(m[1])),
     ("population", rf"^(?:have )?(?:a |its |the )?(?:total |current |large )?population(?: size)? (?:of |that is )?(?:is )?(over|more than|greater than|larger than|above|exceeding|at least|higher than|bigger than|of over|of more than|less than|under|below|fewer than|smaller than|lower than|at most) {NUMBER}(?: people| inhabitants| residents)?$", lambda c, m: c.population(m[1], m[2], m[3])),

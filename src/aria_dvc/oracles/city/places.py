@@ -84,6 +84,8 @@ class Places:
 
     def _named(self, name: str) -> bool | None:
         """True, False for names of the gazetteer; None for anything else or the debatable."""
+        if name in self.facts.regions.unsure:
+            return None
         if name in self.country_names or name in self.own:
             return True
         listed = self.around.has(name)
