@@ -13,11 +13,12 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 from aria_dvc.oracles.city.claims import Claim, Claims
-from aria_dvc.oracles.city.guesses import guesses, stranger
+from aria_dvc.oracles.city.guesses import guesses, initials, several, stranger
 from aria_dvc.oracles.city.lists import DIRECTIONS
 from aria_dvc.oracles.city.open_answers import OpenQuestion, read_open
 from aria_dvc.oracles.city.question import Question, plain_question
-from aria_dvc.oracles.city.targets import City, find_city_mentions
+from aria_dvc.oracles.city.targets import City, cities, find_city_mentions
+from aria_dvc.oracles.text import fold
 
 _YES_NO = re.compile(
     r"^(?P<verb>is|are|was|were|does|do|did|has|have|had|can|could|would|will) "
@@ -89,8 +90,9 @@ class Reading:
 
     @cached_property
     def names_several(self) -> bool:
-        """`is it paris or rome`."""
-        return len(self.mentions) > 1 and _EITHER.match(self._plain.text) is not None
+        """`is it paris or rome`, `is it paris? is it rome?`."""
+        either = _EITHER.match(self._plain.text) is not None
+        return len(self.mentions) > 1 and (either or several(self.raw))
 
     @cached_property
     def called(self) -> str:
@@ -109,7 +111,10 @@ class Reading:
     @cached_property
     def guessed(self) -> tuple[City, ...]:
         """The cities that it guesses, read strictly."""
-        return tuple(city for city in self.mentions if guesses(city.name, self.raw))
+        words = set(fold(self.raw).split())
+        short = tuple(city for city in cities() if not words.isdisjoint(initials(city)))
+        named = self.mentions or short
+        return tuple(city for city in named if guesses(city.name, self.raw))
 
     @cached_property
     def stranger(self) -> str:

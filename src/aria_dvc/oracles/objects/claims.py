@@ -13,7 +13,7 @@ from functools import lru_cache
 from aria_dvc.oracles.objects import patterns
 from aria_dvc.oracles.objects.compare import comparison
 from aria_dvc.oracles.objects.compose import composed, negatable
-from aria_dvc.oracles.objects.names import named
+from aria_dvc.oracles.objects.names import between_things, named
 from aria_dvc.oracles.objects.question import read_question
 from aria_dvc.oracles.objects.shades import shade
 from aria_dvc.oracles.objects.spelling import spelling
@@ -94,6 +94,8 @@ def _in_frame(frame: str, text: str, possible: bool) -> Extent | None:
 
 def _be(text: str, possible: bool) -> Extent | None:
     text = re.sub(r"^(?:a|an|the) (?=(?:found|used|made|worn|not)\b)", "", text)
+    if between_things(text):
+        return None
     return negatable(text, lambda part: composed(part, lambda one: _be_one(one, possible)))
 
 

@@ -52,3 +52,10 @@ def _narrower(phrase: str) -> Extent:
 @cache
 def _spelled() -> dict[str, frozenset[str]]:
     return {fold(word): frozenset({item.name}) for item in objects() for word in item.spellings}
+
+
+def between_things(phrase: str) -> bool:
+    """Whether it asks which of several things it is: `cat or dog`; colours are no things."""
+    parts = [part for part in re.split(r",? or |, ", phrase) if part]
+    chosen = " or " in phrase and not any(part in written("is") for part in parts)
+    return chosen and all(named(part) is not None for part in parts)

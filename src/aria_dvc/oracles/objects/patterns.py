@@ -178,8 +178,8 @@ OTHERS_ACT = re.compile(
 ANYBODY = frozenset(map(key, ("child", "children", "kid", "small child", "adult")))
 PLAIN_USE = frozenset({"use it", "like it", "need it", "enjoy it", "own it", "have it"})
 PART_OF_IT = re.compile(
-    r"^(?:is|are) (?:its|the|most of it) (?:colou?r of it|color|colour|shape|surface|outside|exterior|"
-    r"skin|size|texture|main color|primary color|inside) (.+)$"
+    r"^(?:is|are) (?:its|the|most of it) (?:colou?r of it|color|colour|shape|surface|outside|"
+    r"exterior|skin|size|texture|main color|primary color|inside) (.+)$"
 )
 
 
