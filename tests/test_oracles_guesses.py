@@ -15,6 +15,7 @@ from aria_dvc.oracles.objects import oracle as objects_oracle
 from aria_dvc.oracles.objects.guesses import winning_names
 from aria_dvc.oracles.objects.oracle import NO, YES
 from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.players.questioners import guessed_by
 
 DATA = Path(__file__).parent / "data"
 FORMS = {
@@ -121,6 +122,12 @@ def test_plain_guesses_win_and_are_confirmed(game, target, question):
 )
 def test_what_is_no_guess_wins_nothing(game, target, question):
     assert not wins(game, target, question)
+
+
+def test_a_guess_by_a_synonym_is_heard_by_scripted_players():
+    kind = type(get_game("twenty_questions").start({"target": "Cat"}))
+    assert guessed_by(kind, "Is it a sofa?") == {"Couch"}
+    assert guessed_by(kind, "Is it a mug?") == {"Cup"}
 
 
 def test_simple_questions_are_answered():

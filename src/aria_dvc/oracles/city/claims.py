@@ -339,6 +339,7 @@ _IN_PLACES: list[Rule] = [
     ("hemisphere", rf"^{_LOCATED}(north|south) of the equator$", lambda c, m: c.hemisphere(m[1])),
     ("climate", rf"^{_LOCATED}in (?:a |an )?((?:\w+ )+climate)(?: zone)?$", lambda c, m: c.topics.truth(m.phrase)),
     ("altitude", rf"^{_LOCATED}(?:at )?(?:an )?(?:elevation |altitude )?(?:of )?(?:above|over|more than|higher than) (\d+) (?:meters|metres|m)(?: above sea level| high)?$", lambda c, m: c.facts.elevation > int(m[1])),
+    ("climate", r"^(?:a )?tropical(?: city| place| there)?$", lambda c, m: c.topics.truth(Phrase("tropical climate"))),
     ("tropics", rf"^{_LOCATED}in (?:the tropics|a tropical (?:region|area|zone|country))$", lambda c, m: between(abs(c.facts.latitude), 22.6, 24.5)),
     ("altitude", rf"^{_LOCATED}(?:at|in|on) (?:a |an )?(?:very |relatively )?(?:high|higher|significant)(?: altitude| elevation| altitude above sea level| elevation above sea level)$|^have a (?:high|higher) (?:altitude|elevation)$", lambda c, m: not_(between(c.facts.elevation, 500, 850))),
     ("altitude", rf"^{_LOCATED}(?:at|near|below) sea level$", lambda c, m: between(c.facts.elevation, 26, 60)),

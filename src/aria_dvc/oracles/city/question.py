@@ -64,6 +64,8 @@ _REWRITES = [
         (r"\bCITY(?: CITY)+\b", "CITY"),
     )
 ]
+_LOOP = re.compile(r"\b(\w+(?: \w+){0,2})(?: \1\b){2,}")
+"""What is said three times on end: small models loop."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[a-z\"'(0-9])")
 _ABBREVIATIONS = re.compile(r"\b(st|mt|dr|mr|ft|u\.s|d\.c|no|vs|e\.g|i\.e|etc)\.")
 _ASK_IF = re.compile(rf"^(?:{ASKING}|could it be) (?!in\b|on\b|an?\b)")
@@ -93,6 +95,7 @@ def plain_question(raw: str) -> Question:
 
 def _last_question(text: str) -> str:
     text = _ABBREVIATIONS.sub(r"\1", re.sub(r"\s+", " ", text)).strip()
+    text = _LOOP.sub(r"\1", text)
     text = (without_label(text) or text).strip(" \"'")
     sentences = [part for part in _SENTENCE_END.split(text) if re.search("[a-z]", part)]
     asked = [part for part in sentences if "?" in part]

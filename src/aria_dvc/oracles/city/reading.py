@@ -22,7 +22,7 @@ from aria_dvc.oracles.text import fold
 
 _YES_NO = re.compile(
     r"^(?P<verb>is|are|was|were|does|do|did|has|have|had|can|could|would|will) "
-    r"(?P<subject>CITY|it|there|COUNTRY|you|we|people in CITY|people|the people|the answer|the city)(?![a-z]) ?(?P<claim>.*)$"
+    r"(?P<subject>CITY|it|there|COUNTRY|you|we|they|locals|the locals|people in CITY|people|the people|the answer|the city)(?![a-z]) ?(?P<claim>.*)$"
 )
 _GUESS_STATEMENT = re.compile(
     r"\b(?:my (?:final )?guess|i (?:guess|think|believe)|(?:is|must be|might be|could be) (?:most )?(?:likely|probably)|"
@@ -40,7 +40,9 @@ _SIDE = "|".join(sorted(DIRECTIONS, key=len, reverse=True))
 _CALLED = re.compile(
     r"^(?:is|are|was|could|would) (?:CITY|it|the answer|you|this|that|the city|the name)(?: be)?(?: in fact| perhaps| maybe| by any chance| actually| possibly| called| named| known as| from| you are from| you are thinking of)* (?P<name>(?!in |on |near |at |located).+)$"
 )
-_PEOPLE = frozenset({"you", "we", "people in CITY", "people", "the people"})
+_PEOPLE = frozenset(
+    {"you", "we", "they", "locals", "the locals", "people in CITY", "people", "the people"}
+)
 _RESTATED = (
     (r"^is (?:the |its )?population (?:of CITY |there )?(.+)$", "population {}"),
     (r"^do (.+ (?:people|inhabitants|residents)) (?:live|reside) (?:in CITY|in it|there|here)$", "have {}"),
