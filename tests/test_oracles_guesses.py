@@ -15,6 +15,7 @@ from aria_dvc.oracles.objects import oracle as objects_oracle
 from aria_dvc.oracles.objects.guesses import winning_names
 from aria_dvc.oracles.objects.oracle import NO, YES
 from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.players.questioners import guessed_by
 
 DATA = Path(__file__).parent / "data"
 FORMS = {
@@ -72,6 +73,13 @@ def test_names_of_objects_are_nobody_elses():
         ("guess_my_city", "Dalian", "Does it call itself Dalian?"),
         ("guess_my_city", "New York", "Is it New York, New York?"),
         ("guess_my_city", "Paris", "Is it Paris, a large city in France?"),
+        ("guess_my_city", "Bombay", "Is it Mumbai (Bombay)?"),
+        ("guess_my_city", "Bombay", "Is it Mumbai, formerly Bombay?"),
+        ("guess_my_city", "Los Angeles", "Is it LA?"),
+        ("twenty_questions", "Cat", "Is this animal a cat?"),
+        ("twenty_questions", "Cat", "Is it a Cat (the animal)?"),
+        ("twenty_questions", "Toothpaste", "Is it a tube of toothpaste?"),
+        ("twenty_questions", "Paper", "Is it a sheet of paper?"),
         ("twenty_questions", "Cat", "Is it a house cat?"),
         ("twenty_questions", "Smartphone", "Is it a smart phone?"),
         ("twenty_questions", "Refrigerator", "Is it a fridge?"),
@@ -96,6 +104,13 @@ def test_plain_guesses_win_and_are_confirmed(game, target, question):
         ("guess_my_city", "Dalian", "Does it call Dalian its neighbour?"),
         ("guess_my_city", "Dalian", "I am not sure that it is Dalian."),
         ("guess_my_city", "Mexico City", "Is it the capital of Mexico?"),
+        ("guess_my_city", "Paris", "Is it Paris? Is it London?"),
+        ("guess_my_city", "Los Angeles", "Is it La Paz?"),
+        ("twenty_questions", "Cat", "Cat or dog?"),
+        ("twenty_questions", "Cat", "Is it a dog? My guess: a cat."),
+        ("twenty_questions", "Cat", "Which question: is it a dog or a cat?"),
+        ("twenty_questions", "Orange", "Is its color orange?"),
+        ("twenty_questions", "Orange", "Is it bright orange?"),
         ("twenty_questions", "Cat", "Is it a cat, a dog?"),
         ("twenty_questions", "Cat", "Is it a cat, a vehicle?"),
         ("twenty_questions", "Cat", "Is it a cat, a dog or a bird?"),
@@ -109,7 +124,18 @@ def test_what_is_no_guess_wins_nothing(game, target, question):
     assert not wins(game, target, question)
 
 
+def test_a_guess_by_a_synonym_is_heard_by_scripted_players():
+    kind = type(get_game("twenty_questions").start({"target": "Cat"}))
+    assert guessed_by(kind, "Is it a sofa?") == {"Couch"}
+    assert guessed_by(kind, "Is it a mug?") == {"Cup"}
+
+
 def test_simple_questions_are_answered():
+    """`A|B` in a row: the answer is the same for both."""
+    wrong = []
     for row in csv.DictReader((DATA / "city_questions.csv").open(encoding="utf-8")):
-        found = city.oracle(row["city"]).answer(row["question"]).text
-        assert found.startswith(row["answer"]), (row, found)
+        for name in row["city"].split("|"):
+            found = city.oracle(name).answer(row["question"]).text
+            if not found.startswith(row["answer"]):
+                wrong.append((name, row["question"], row["answer"], found))
+    assert not wrong

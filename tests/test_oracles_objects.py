@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS
+from aria_dvc.oracles.objects.claims import meaning
 from aria_dvc.oracles.objects.oracle import INVALID, NO, YES, oracle, questions
-from aria_dvc.oracles.objects.table import measures, properties
+from aria_dvc.oracles.objects.table import look_up, measures, properties, written
 from aria_dvc.oracles.objects.targets import objects
 from aria_dvc.oracles.text import fold
 
@@ -48,6 +49,26 @@ def test_checked_questions(name, at_least, share):
 def test_the_checks_cover_every_object():
     rows, _ = wrong_answers("object_checks.csv")
     assert {row["word"] for row in rows} == {item.name for item in objects()}
+
+
+def test_parts_and_colours():
+    """`A|B` in a row: the answer is the same for both."""
+    rows = csv.DictReader((DATA / "object_parts.csv").read_text("utf-8").splitlines())
+    asked = [(word, row) for row in rows for word in row["words"].split("|")]
+    given = [(word, *row.values(), answer(word, row["question"])) for word, row in asked]
+    assert not [one for one in given if one[-1] != one[-2]]
+
+
+def test_what_it_has_is_what_does_it_have():
+    """`do: have a face` of one property must not hide `has: face` of another."""
+    said = [phrase for phrase in written("do") if phrase.startswith("have ")]
+    assert len(said) > 50
+    differ = {
+        phrase: asked
+        for phrase in said
+        if (asked := meaning(f"Does it {phrase}?")) != look_up("has", phrase.removeprefix("have "))
+    }
+    assert not differ
 
 
 def test_scripted_questions_are_always_answered():

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from aria_dvc.oracles.leads import without_label, without_leads
 from aria_dvc.oracles.text import fold
 
 _END = re.compile(r"(?<!\bst)(?<!\b[a-z])([.!?]+)(?=\s|$)")
@@ -19,18 +20,21 @@ _ASKS = re.compile(
 )
 _FILLER = (
     r"(?:(?:based on|given|considering|since|because) (?:\w+ ){1,8}?)?"
-    r"(?:(?:let me guess|ok|okay|so|well|then|now|hmm|alright|great|and|please"
-    r"|maybe|perhaps|surely|how about|what about|i know"
-    r"|(?:my )?(?:final |last )?(?:guess|answer)|(?:next |final )?question|q|\d{1,2}) )*"
+    r"(?:(?:let me guess|maybe|perhaps|surely|how about|what about|i know(?: it)?|i have it"
+    r"|(?:my )?(?:final |last |next |first |second )?(?:guess|answer)"
+    r"|so|ok|okay|then|now|and|well) )*"
 )
+"""What marks a guess; what may stand before any question is in `leads`."""
 _TAIL = (
     r"(?: (?:then|right|correct|by any chance|maybe|perhaps|please|or not|yes or no"
-    r"|isnt it|arent you|arent they|dont you|indeed|your final answer))*"
+    r"|isnt it|arent you|arent they|dont you|indeed|(?:is )?(?:my|your) (?:final |best |last )?"
+    r"(?:guess|answer)|final answer|final guess))*"
 )
 
 
 SURE = (
-    r"(?:i|id|ill|i would|i will|i am|im)(?: (?:now|pretty|quite|fairly|very|going to))*"
+    r"(?:i|id|ill|i would|i will|i am|im)(?: (?:now|pretty|quite|fairly|very|going to|like to"
+    r"|want to))*"
     r" (?:guess|guessing|think|thinking|believe|say|sure|certain|confident|convinced|go with)"
     r"(?: that)?"
 )
@@ -67,9 +71,12 @@ class GuessGrammar:
 @lru_cache(maxsize=4096)
 def guess_sentence(text: str) -> tuple[str, tuple[str, ...]]:
     """The sentence that may be a guess, and the others, folded; ("", (...)) if two questions."""
-    pieces = _END.split(text.lower())
+    pieces = _END.split(text.lower().strip())
     ends = [*pieces[1::2], ""]
-    parts = [(fold(piece), end) for piece, end in zip(pieces[::2], ends, strict=True)]
+    parts = [
+        (without_leads(fold(without_label(piece))), end)
+        for piece, end in zip(pieces[::2], ends, strict=True)
+    ]
     parts = [(piece, end) for piece, end in parts if piece]
     parts = [part for part in parts if not _TAG.fullmatch(part[0])] or parts
     asked = [i for i, (piece, end) in enumerate(parts) if "?" in end or _ASKS.match(piece)]

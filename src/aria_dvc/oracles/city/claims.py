@@ -23,7 +23,9 @@ from aria_dvc.oracles.city.places import Places
 from aria_dvc.oracles.city.topics import Phrase, Topics
 from aria_dvc.oracles.city.water import WaterClaims
 
-_LOCATED = r"(?:(?:\w+ly )?(?:located|situated|found|based|set|positioned|lying|nestled|built) )?"
+_LOCATED = (
+    r"(?:(?:\w+ly )?(?:located|situated|found|based|set|positioned|lying|lie|sit|nestled|built) )?"
+)
 _HEDGE = re.compile(
     r"\b(?:also|actually|currently|generally|considered|considered to be|typically|primarily|"
     r"mainly|mostly|specifically|perhaps|maybe|possibly|directly|officially|indeed|in fact|"
@@ -45,9 +47,7 @@ _DIR = r"(?:north|south|east|west|central|northeast|northwest|southeast|southwes
 _JOINED = re.compile(
     r"^(.+?)(?: ,)? (and|or) (?:is|are|was|does|do|has) (?:(?:it|CITY|there) )?(?:also )?(?!not\b)(.+)$"
 )
-_ONCE = (
-    r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past) )+"
-)
+_ONCE = r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past|used to be) )+"
 _STILL = re.compile(r"^once (?!.*\b(?:capital|colony|colonial|territory|protectorate|empire|by)\b)")
 _FINAL = frozenset({"former", "in", "capital", "population", "coast", "hemisphere", "rank"})
 """Topics whose rules understand the whole claim: unknown there is unknown everywhere."""
@@ -233,9 +233,12 @@ class Claims:
         """Whether the city was or is the capital of a country or state."""
         past, names = self.facts.former_capital, self.facts.country.names
         if of is None or of in self.places.country_names:
-            return self.national() or bool(past & names) or (None if past else False)
-        if of in past | self.facts.capital_of:
+            debatable = bool(past.sure | past.unsure)
+            return self.national() or bool(past.sure & names) or (None if debatable else False)
+        if of in past.sure | self.facts.capital_of:
             return True
+        if of in past.unsure:
+            return None
         return False if of in regions() else None
 
     def provincial(self) -> bool:
@@ -325,8 +328,8 @@ _BY_THE_WATER: list[Rule] = [
     ("coast", rf"^{_LOCATED}on (?:the )?({_DIR}) coast(?:line)?$", lambda c, m: c.water.coast_part(m[1], "COUNTRY")),
     ("coast", rf"^{_LOCATED}(?:on|along) the coast(?:line)? of (?:the )?(.+)$", lambda c, m: c.water.coast_of(m[1])),
     ("coast", rf"^{_LOCATED}(?:on|along) (?:the )?(?:({_DIR}) )?([a-z ]+?) (?:coast|coastline)(?: of (.+))?$", lambda c, m: c.water.named_coast(m[1], m[2], m[3])),
-    ("water", rf"^{_LOCATED}(?:on|along|at|by|in|near|close to|next to) (?:the )?(?:(?:{_DIR}) )?(?:banks?|shores?|shoreline|edge|mouth|side)? ?(?:of|to)? ?(?:a|any|the)? ?(?:major |large |big |famous |significant |main |well known |important )*(river|lake|ocean|sea|body of water|bodies of water|waterway|canal|bay|gulf|river or lake|lake or river|river or body of water|rivers or bodies of water|river or coastline|rivers|lakes|coast or (?:a )?(?:major )?body of water|coastline or (?:a )?(?:major )?body of water|coast or body of water)s?$", lambda c, m: c.water.any_water(m[1])),
-    ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing) (?:the )?(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side|bank)? ?(?:of )?(?:the )?(.+)$", lambda c, m: c.water.named_water(m[1], m[2])),
+    ("water", rf"^{_LOCATED}(?:on|along|at|by|in|near|close to|next to|border|face|have access to) (?:the )?(?:(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side)(?: of| to)? )?(?:an |a |any |the )?(?:major |large |big |famous |significant |main |well known |important )*(river|lake|ocean|sea|body of water|bodies of water|waterway|canal|bay|gulf|river or lake|lake or river|river or body of water|rivers or bodies of water|river or coastline|rivers|lakes|coast or (?:a )?(?:major )?body of water|coastline or (?:a )?(?:major )?body of water|coast or body of water)s?$", lambda c, m: c.water.any_water(m[1])),
+    ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing|border|face) (?:the )?(?:(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side)(?: of)? )?(?:the )?(.+)$", lambda c, m: c.water.named_water(m[1], m[2])),
     ("island", rf"^{_LOCATED}(?:on|in) (?:an|one of the|its own) islands?(?: nation| country| city)?$|^(?:an )?island(?: city| nation)?$", lambda c, m: c.water.on_island()),
     ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda c, m: c.facts.country.islands or None),
 ]  # fmt: skip
@@ -336,6 +339,7 @@ _IN_PLACES: list[Rule] = [
     ("hemisphere", rf"^{_LOCATED}(north|south) of the equator$", lambda c, m: c.hemisphere(m[1])),
     ("climate", rf"^{_LOCATED}in (?:a |an )?((?:\w+ )+climate)(?: zone)?$", lambda c, m: c.topics.truth(m.phrase)),
     ("altitude", rf"^{_LOCATED}(?:at )?(?:an )?(?:elevation |altitude )?(?:of )?(?:above|over|more than|higher than) (\d+) (?:meters|metres|m)(?: above sea level| high)?$", lambda c, m: c.facts.elevation > int(m[1])),
+    ("climate", r"^(?:a )?tropical(?: city| place| there)?$", lambda c, m: c.topics.truth(Phrase("tropical climate"))),
     ("tropics", rf"^{_LOCATED}in (?:the tropics|a tropical (?:region|area|zone|country))$", lambda c, m: between(abs(c.facts.latitude), 22.6, 24.5)),
     ("altitude", rf"^{_LOCATED}(?:at|in|on) (?:a |an )?(?:very |relatively )?(?:high|higher|significant)(?: altitude| elevation| altitude above sea level| elevation above sea level)$|^have a (?:high|higher) (?:altitude|elevation)$", lambda c, m: not_(between(c.facts.elevation, 500, 850))),
     ("altitude", rf"^{_LOCATED}(?:at|near|below) sea level$", lambda c, m: between(c.facts.elevation, 26, 60)),
@@ -351,8 +355,8 @@ _IN_PLACES: list[Rule] = [
 _OF_RANK_AND_SIZE: list[Rule] = [
     ("capital", r"^(?:a |the )?(?:current )?(?:national )?capital(?: city)?(?: (?:of|for|in) (?:the |its |a |their )?(?:own )?(.+))?$", lambda c, m: c.capital(m[1])),
     ("capital", r"^(?:a |the |its )?(?:provincial|state|regional|prefectural|departmental) capital(?: (?:city )?(?:of|in) (?:the |its )?(.+))?$", lambda c, m: c.capital(m[1] or "province")),
-    ("capital", r"^(.+?)s? capital(?: city)?$", lambda c, m: c.capital(m[1]) if m[1] in regions() else None),
     ("former", rf"^{_ONCE}(?:the |a )?capital(?: city)?(?: of (?:the )?(.+))?$", lambda c, m: c.former_capital(m[1])),
+    ("capital", r"^(.+?)s? capital(?: city)?$", lambda c, m: c.capital(m[1]) if m[1] in regions() else None),
     ("former", rf"^{_ONCE}(?:a |part of the )?(\w+) (?:colony|colonial city|territory|protectorate|empire)$", lambda c, m: c.country.colony(m[1])),
     ("former", rf"^{_ONCE}(?:colonized|colonised|ruled|occupied|governed) by (?:the )?(\w+?)(?: empire)?$", lambda c, m: c.country.colony(m[1])),
     ("population", rf"^(?:have )?(?:a |its |the )?(?:total |current |large )?population(?: size)? (?:of |that is )?(?:is )?(over|more than|greater than|larger than|above|exceeding|at least|higher than|bigger than|of over|of more than|less than|under|below|fewer than|smaller than|lower than|at most) {NUMBER}(?: people| inhabitants| residents)?$", lambda c, m: c.population(m[1], m[2], m[3])),

@@ -89,7 +89,7 @@ class CityFacts:
     mountains: Names
     lakes: Names
     capital_of: frozenset[str]
-    former_capital: frozenset[str]
+    former_capital: Names
     sights: dict[str, str]
     text: dict[str, str] = field(default_factory=dict)
 
@@ -180,7 +180,7 @@ def _city(city: City, row: dict[str, str], place: dict[str, str]) -> CityFacts:
         mountains=_names(row.get("mountains", "")),
         lakes=_names(row.get("lakes", "")),
         capital_of=_names(row.get("capital_of", "")).sure,
-        former_capital=_names(row.get("former_capital", "")).sure,
+        former_capital=_names(row.get("former_capital", "")),
         sights=_sights(row["sights"]),
         text=row,
     )

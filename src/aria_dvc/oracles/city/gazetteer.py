@@ -70,7 +70,7 @@ def regions() -> frozenset[str]:
         names |= home.names | home.regions.sure | home.borders.sure
     for facts in city_facts().values():
         names |= facts.regions.sure | facts.regions.unsure | facts.capital_of
-    return frozenset(name for name in names if len(name) > 2)
+    return frozenset(name for name in names if len(name) > 2) | {"us", "uk", "u s", "u k"}
 
 
 @cache

@@ -9,8 +9,8 @@ from functools import cache
 
 from aria_dvc.oracles.city.facts import city_facts
 from aria_dvc.oracles.city.gazetteer import is_place
-from aria_dvc.oracles.city.targets import cities, find_city
-from aria_dvc.oracles.guesses import AM_I_RIGHT, SURE, GuessGrammar, is_guess
+from aria_dvc.oracles.city.targets import City, cities, find_city
+from aria_dvc.oracles.guesses import AM_I_RIGHT, SURE, GuessGrammar, guess_sentence, is_guess
 from aria_dvc.oracles.text import fold, strip_accents
 
 SHORT_NAME = 4
@@ -31,7 +31,7 @@ _YOURS = (
 _IT = rf"(?:it|this|that|(?:the name of )?(?:the|your) {_CITY}{_YOURS}|(?:the|your) citys name)"
 _SOFT = (
     r"(?: (?:perhaps|maybe|possibly|actually|really|just|by any chance|probably|likely|most"
-    r"|in fact|indeed|definitely|certainly|none other than))*"
+    r"|in fact|indeed|definitely|certainly|none other than|once|formerly|previously))*"
 )
 _FROM = (
     r"(?:from|in|living in|based in|thinking (?:of|about)|talking about|referring to|describing"
@@ -39,7 +39,7 @@ _FROM = (
 )
 _PRAISE = r"(?:beautiful|great|famous|lovely|historic|ancient|big|large|vibrant|bustling)"
 _LEAD = (
-    rf"(?:(?:is|isnt) {_IT}(?: is the city)?"
+    rf"(?:(?:is|isnt|was) {_IT}(?: is the city)?"
     rf"|(?:could|might|can|would|must|may) {_IT} (?:happen to )?be"
     rf"|{_IT} (?:is|must be|could be|has to be)|its|(?:are|were) (?:you|we) {_FROM}"
     r"|(?:you are|youre|you must be) (?:from|in|living in)|you (?:live in|come from)"
@@ -47,7 +47,8 @@ _LEAD = (
     r"|do (?:people|you|they|locals) call (?:it|your city)"
     r"|do you (?:live in|come from|reside in)|my (?:\w+ )?guess (?:is|would be)"
     r"|(?:that |it |this )?sounds like"
-    rf"|(?:{SURE}|{AM_I_RIGHT})(?: (?:{_IT} is|its|(?:you are|youre) from))?)"
+    rf"|(?:{SURE}|{AM_I_RIGHT})(?: (?:{_IT} is|its|(?:you are|youre) from"
+    r"|you (?:live in|come from)))?)"
 )
 _GRAMMAR = GuessGrammar(
     lead=(
@@ -61,6 +62,18 @@ _GRAMMAR = GuessGrammar(
 def guesses(name: str, question: str) -> bool:
     """Whether the question guesses the city of that name, and nothing else."""
     return is_guess(question, _guesses(name), _any_guess())
+
+
+def several(question: str) -> bool:
+    """Whether it guesses twice: `Is it Paris? Is it London?`."""
+    asked = [guess_sentence(part)[0] for part in question.split("?") if part.strip()]
+    return len(asked) > 1 and all(_any_guess().fullmatch(part) for part in asked)
+
+
+def initials(city: City) -> frozenset[str]:
+    """`la` for "L.A.": too short a word to be looked for in any text."""
+    letters = (name.split() for name in city.names)
+    return frozenset("".join(each) for each in letters if set(map(len, each)) == {1})
 
 
 def stranger(question: str) -> str:
@@ -99,9 +112,13 @@ def _guesses(name: str) -> re.Pattern[str]:
         rf"(?: (?:the|your) {_CITY}{_YOURS}| where you (?:live|are from|come from)"
         r"| that you (?:live in|are from)| it is)?"
     )
-    suffix = rf"(?: city)?(?:(?: in|{title})?(?: the)? (?:{places}))*{yours}"
+    own = "|".join(sorted(map(re.escape, city.names), key=len, reverse=True))
+    former = (
+        rf"(?: (?:(?:formerly|previously|once|now|also|aka) )?(?:(?:known as|called) )?(?:{own}))?"
+    )
+    suffix = rf"(?: city)?{former}(?:(?: in|{title})?(?: the)? (?:{places}))*{yours}"
     grammar = GuessGrammar(_GRAMMAR.lead, suffix)
-    return grammar.pattern(city.names)
+    return grammar.pattern({*city.names, *initials(city)})
 
 
 @cache

@@ -17,6 +17,7 @@ DIRECTIONS: dict[str, str] = _WORDS["directions"]
 LARGEST: dict[str, str] = _WORDS["largest"]
 NEUTRAL = frozenset(map(fold, split(_WORDS["neutral"])))
 COMMON_NAMES = frozenset(map(fold, split(_WORDS["common_names"])))
+SHARED_NAMES = frozenset(map(fold, split(_WORDS["shared_names"])))
 GENERIC_TOPICS = frozenset(split(_WORDS["generic_topics"]))
 SIGHTS_LEFT_OUT = frozenset(split(_WORDS["sights_left_out"]))
 SIGHT_KINDS: dict[str, tuple[str, ...]] = {

@@ -178,7 +178,18 @@ def _as_asked(option: str, raw: str) -> str:
 def _phrase(verb: str, subject: str, value: bool, negated: bool) -> str:
     if negated:
         return "That is in fact so." if value else "Correct, that is not so."
-    if subject in {"there", "COUNTRY", "you", "we", "people", "the people", "people in CITY"}:
+    if subject in {
+        "there",
+        "COUNTRY",
+        "you",
+        "we",
+        "they",
+        "locals",
+        "the locals",
+        "people",
+        "the people",
+        "people in CITY",
+    }:
         return "Yes." if value else "No."
     verb = verb if verb in {"is", "was", "does", "has", "did"} else "is"
     return f"Yes, it {verb}." if value else f"No, it {verb} not."

@@ -41,6 +41,7 @@ _PART = r"(?:part|region|half|side|area|section|end|portion|corner|tip|edge|part
 _PART_OF = re.compile(
     rf"^(?:the |in )*(?:very |far )?({_DIR})(?:most)?(?: {_PART})?(?: region)? of (?:the )?(.+)$"
 )
+_PART_OF_OCEAN = re.compile(r"^(north|south)(?:ern)? (atlantic|pacific)(?: ocean)?$")
 _PART_X = re.compile(rf"^(?:the )?(?:far )?({_DIR}) (.+)$")
 
 
@@ -83,6 +84,8 @@ class Places:
 
     def _named(self, name: str) -> bool | None:
         """True, False for names of the gazetteer; None for anything else or the debatable."""
+        if name in self.facts.regions.unsure:
+            return None
         if name in self.country_names or name in self.own:
             return True
         listed = self.around.has(name)
@@ -172,13 +175,26 @@ class Places:
     def on_water(self, name: str, *, near: bool) -> bool | None:
         """Whether the city lies on (or near) the named sea, lake or river."""
         name = re.sub(r"^(?:the|a) ", "", name)
+        forms = (name,) if name in regions() else (name, f"{name} ocean", f"{name} sea")
         for group in (self.facts.seas, self.facts.rivers, self.facts.lakes):
-            listed = group.has(name)
-            if listed is not False:
-                return listed
-        if near and self.facts.country.waters.has(name) is not False and self.facts.coast != "no":
+            for form in forms:
+                listed = group.has(form)
+                if listed is not False:
+                    return listed
+        part = _PART_OF_OCEAN.match(name)
+        if part:
+            return self._on_half(part[1], part[2], near=near)
+        own = self.facts.country.waters
+        if near and self.facts.coast != "no" and any(own.has(form) is not False for form in forms):
             return None
-        return False if name in waters() else None
+        return False if not waters().isdisjoint(forms) else None
+
+    def _on_half(self, half: str, ocean: str, *, near: bool) -> bool | None:
+        """Whether the city lies on the northern or southern half of an ocean."""
+        value = self.on_water(f"{ocean} ocean", near=near)
+        if value and abs(self.facts.latitude) < 7:
+            return None
+        return value and (self.facts.latitude > 0) == (half == "north")
 
     def near_mountain(self, name: str) -> bool | None:
         """Whether the named mountain or range rises in or near the city."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from aria_dvc.oracles.leads import ASKING, without_label, without_words
 from aria_dvc.oracles.text import strip_accents
 
 _HOME = r"(?:home ?town|home city|native city|city|town|metropolis|place|birthplace)"
@@ -63,24 +64,11 @@ _REWRITES = [
         (r"\bCITY(?: CITY)+\b", "CITY"),
     )
 ]
-_PREAMBLE = re.compile(
-    r"^.*?\b(?:question|inquiry|query|ask|asking|guess)\b[^:?]{0,80}:\s*", re.DOTALL
-)
-_NUMBERING = re.compile(r"^\W*(?:question\s*)?\d{1,2}\s*[.):-]\s*")
+_LOOP = re.compile(r"\b(\w+(?: \w+){0,2})(?: \1\b){2,}")
+"""What is said three times on end: small models loop."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[a-z\"'(0-9])")
 _ABBREVIATIONS = re.compile(r"\b(st|mt|dr|mr|ft|u\.s|d\.c|no|vs|e\.g|i\.e|etc)\.")
-_LEADS = re.compile(
-    r"^(?:(?:so|ok|okay|then|now|next|and|well|alright|great|thanks|thank you|hmm|also|please|"
-    r"interesting|good|hello|hi|first|lastly|finally|lets see|i see|got it)[ ,]+)+"
-)
-_ASK_IF = re.compile(
-    r"^(?:i (?:would|d|want|wonder)[a-z ]*?(?:if|whether)|(?:can|could|would|will) you (?:please )?"
-    r"(?:tell|let|inform|confirm)(?: me| us)?(?: to me)?(?: know)?(?: if| whether| that)|"
-    r"do you know (?:if|whether)|is it (?:true|correct|right|the case|possible)(?: that)?|"
-    r"would you say(?: that)?|am i right (?:that|in thinking)|can i assume(?: that)?|"
-    r"would it be (?:correct|right|fair|accurate) to say(?: that)?|is it correct to say(?: that)?|"
-    r"could it be(?: that)?|may i ask (?:if|whether)) (?!in\b|on\b|an?\b)"
-)
+_ASK_IF = re.compile(rf"^(?:{ASKING}|could it be) (?!in\b|on\b|an?\b)")
 _CLAUSE = re.compile(
     r"^(?P<subject>CITY|it|there|COUNTRY|this|that) (?P<verb>is|are|was|were|has|have|had|does|"
     r"lies)\b ?(?P<rest>.*)$"
@@ -99,7 +87,7 @@ def plain_question(raw: str) -> Question:
     """The plain form of the (last) question in `raw`."""
     sentence = _last_question(strip_accents(raw))
     text = _plain(sentence)
-    text = _LEADS.sub("", text)
+    text = without_words(text)
     text = _ask_if(_cities(text))
     text, negated = _negation(text)
     return Question(text, negated)
@@ -107,12 +95,12 @@ def plain_question(raw: str) -> Question:
 
 def _last_question(text: str) -> str:
     text = _ABBREVIATIONS.sub(r"\1", re.sub(r"\s+", " ", text)).strip()
-    stripped = _PREAMBLE.sub("", text)
-    text = _NUMBERING.sub("", stripped or text).strip(" \"'")
+    text = _LOOP.sub(r"\1", text)
+    text = (without_label(text) or text).strip(" \"'")
     sentences = [part for part in _SENTENCE_END.split(text) if re.search("[a-z]", part)]
     asked = [part for part in sentences if "?" in part]
     chosen = (asked or sentences or [""])[-1 if asked else 0]
-    return _NUMBERING.sub("", chosen)
+    return without_label(chosen) or chosen
 
 
 def _plain(sentence: str) -> str:

@@ -13,15 +13,16 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 from aria_dvc.oracles.city.claims import Claim, Claims
-from aria_dvc.oracles.city.guesses import guesses, stranger
+from aria_dvc.oracles.city.guesses import guesses, initials, several, stranger
 from aria_dvc.oracles.city.lists import DIRECTIONS
 from aria_dvc.oracles.city.open_answers import OpenQuestion, read_open
 from aria_dvc.oracles.city.question import Question, plain_question
-from aria_dvc.oracles.city.targets import City, find_city_mentions
+from aria_dvc.oracles.city.targets import City, cities, find_city_mentions
+from aria_dvc.oracles.text import fold
 
 _YES_NO = re.compile(
     r"^(?P<verb>is|are|was|were|does|do|did|has|have|had|can|could|would|will) "
-    r"(?P<subject>CITY|it|there|COUNTRY|you|we|people in CITY|people|the people|the answer|the city)(?![a-z]) ?(?P<claim>.*)$"
+    r"(?P<subject>CITY|it|there|COUNTRY|you|we|they|locals|the locals|people in CITY|people|the people|the answer|the city)(?![a-z]) ?(?P<claim>.*)$"
 )
 _GUESS_STATEMENT = re.compile(
     r"\b(?:my (?:final )?guess|i (?:guess|think|believe)|(?:is|must be|might be|could be) (?:most )?(?:likely|probably)|"
@@ -39,7 +40,9 @@ _SIDE = "|".join(sorted(DIRECTIONS, key=len, reverse=True))
 _CALLED = re.compile(
     r"^(?:is|are|was|could|would) (?:CITY|it|the answer|you|this|that|the city|the name)(?: be)?(?: in fact| perhaps| maybe| by any chance| actually| possibly| called| named| known as| from| you are from| you are thinking of)* (?P<name>(?!in |on |near |at |located).+)$"
 )
-_PEOPLE = frozenset({"you", "we", "people in CITY", "people", "the people"})
+_PEOPLE = frozenset(
+    {"you", "we", "they", "locals", "the locals", "people in CITY", "people", "the people"}
+)
 _RESTATED = (
     (r"^is (?:the |its )?population (?:of CITY |there )?(.+)$", "population {}"),
     (r"^do (.+ (?:people|inhabitants|residents)) (?:live|reside) (?:in CITY|in it|there|here)$", "have {}"),
@@ -89,8 +92,9 @@ class Reading:
 
     @cached_property
     def names_several(self) -> bool:
-        """`is it paris or rome`."""
-        return len(self.mentions) > 1 and _EITHER.match(self._plain.text) is not None
+        """`is it paris or rome`, `is it paris? is it rome?`."""
+        either = _EITHER.match(self._plain.text) is not None
+        return len(self.mentions) > 1 and (either or several(self.raw))
 
     @cached_property
     def called(self) -> str:
@@ -109,7 +113,10 @@ class Reading:
     @cached_property
     def guessed(self) -> tuple[City, ...]:
         """The cities that it guesses, read strictly."""
-        return tuple(city for city in self.mentions if guesses(city.name, self.raw))
+        words = set(fold(self.raw).split())
+        short = tuple(city for city in cities() if not words.isdisjoint(initials(city)))
+        named = self.mentions or short
+        return tuple(city for city in named if guesses(city.name, self.raw))
 
     @cached_property
     def stranger(self) -> str:

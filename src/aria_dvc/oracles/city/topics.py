@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from aria_dvc.oracles.city.facts import CityFacts, city_facts
-from aria_dvc.oracles.city.lists import COMMON_NAMES, GENERIC_TOPICS, NEUTRAL, SIGHT_KINDS
+from aria_dvc.oracles.city.lists import (
+    COMMON_NAMES,
+    GENERIC_TOPICS,
+    NEUTRAL,
+    SHARED_NAMES,
+    SIGHT_KINDS,
+)
 from aria_dvc.oracles.city.logic import all_of, any_of
 from aria_dvc.oracles.text import fold
 from aria_dvc.packaged import read_text_yaml
@@ -105,15 +111,21 @@ def _sight_pattern() -> re.Pattern[str]:
 
 
 class Phrase:
-    """A piece of a claim in plain form, the same for every city: read once, when asked for."""
+    """A piece of a claim in plain form, the same for every city: read once, when asked for.
 
-    def __init__(self, text: str) -> None:
+    `any_one` tells that it stood after "a": what has that name in one city is meant as a kind.
+    """
+
+    def __init__(self, text: str, any_one: bool = False) -> None:
         self.text = text
+        self.any_one = any_one
 
     @cached_property
     def content(self) -> Phrase:
         """The phrase without "known for its" and the like."""
-        return Phrase(strip_frame(self.text))
+        bare = strip_frame(self.text)
+        any_one = re.search(rf"\b(?:an?|any) {re.escape(bare)}", self.text) is not None
+        return Phrase(bare, self.any_one or any_one)
 
     @cached_property
     def examples(self) -> tuple[Phrase, tuple[Phrase, ...]] | None:
@@ -121,34 +133,47 @@ class Phrase:
         head, *rest = _EXAMPLES.split(self.text, maxsplit=1)
         if not rest or not head:
             return None
-        return Phrase(head), _contents(re.split(r" or | and |,", rest[0]))
+        return Phrase(head, self.any_one), _contents(re.split(r" or | and |,", rest[0]))
 
     @cached_property
     def options(self) -> tuple[Phrase, ...]:
         """The parts that "or" joins; none without an "or"."""
-        return _contents(re.split(r",? or |,", self.text)) if " or " in self.text else ()
+        parts = re.split(r",? or |,", self.text) if " or " in self.text else ()
+        return _contents(parts, self.any_one)
 
     @cached_property
     def bare(self) -> Phrase | None:
         """The phrase without the detail that "with" adds to it."""
         head, *details = re.split(r" with | featuring ", self.text, maxsplit=1)
-        return Phrase(head) if details else None
+        return Phrase(head, self.any_one) if details else None
 
     @cached_property
     def members(self) -> tuple[Phrase, ...]:
         """The parts that "and" and commas join."""
         parts = re.split(r",? and |,", self.text)
-        return _contents(part for part in parts if part.strip())
+        return _contents((part for part in parts if part.strip()), self.any_one)
 
     @cached_property
     def pair(self) -> tuple[Phrase, ...]:
         """The parts that "and" alone joins; none without an "and"."""
-        return _contents(self.text.split(" and ")) if " and " in self.text else ()
+        parts = self.text.split(" and ") if " and " in self.text else ()
+        return _contents(parts, self.any_one)
 
     @cached_property
     def named(self) -> Named:
         """The topics and sights in it."""
         return _named(self.text.strip(" ,"))
+
+    @cached_property
+    def shared(self) -> bool:
+        """Whether other cities may have something of the name of its sight, too."""
+        names = _sight_pattern().findall(self.text)
+        return bool(names) and (self.any_one or not SHARED_NAMES.isdisjoint(names))
+
+    @cached_property
+    def kind(self) -> Named:
+        """The topics in it, no word taken for the name of a sight."""
+        return _with_topics((), self.text.strip(" ,"))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -163,8 +188,8 @@ class Phrase:
         return all(topic.name in GENERIC_TOPICS for topic, _ in _longest(self.text))
 
 
-def _contents(parts: Iterable[str]) -> tuple[Phrase, ...]:
-    return tuple(Phrase(part).content for part in parts)
+def _contents(parts: Iterable[str], any_one: bool = False) -> tuple[Phrase, ...]:
+    return tuple(Phrase(part, any_one).content for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +204,10 @@ class Named:
 def _named(text: str) -> Named:
     """One phrase: the longest topics win, leftovers decide how far they can be trusted."""
     sights = tuple(named_sights()[name] for name in _sight_pattern().findall(text))
-    rest = _sight_pattern().sub(" ", text)
+    return _with_topics(sights, _sight_pattern().sub(" ", text))
+
+
+def _with_topics(sights: tuple[frozenset[str], ...], rest: str) -> Named:
     chosen = _longest(rest)
     for _, span in chosen:
         rest = rest.replace(span, " " * 3, 1)
@@ -250,7 +278,10 @@ class Topics:
 
     def _part(self, phrase: Phrase) -> bool | None:
         named = phrase.named
-        found: list[bool | None] = [self.facts.city.name in cities for cities in named.sights]
+        own = [self.facts.city.name in cities for cities in named.sights]
+        if phrase.shared and not all(own):
+            named, own = phrase.kind, []
+        found: list[bool | None] = [*own]
         found += map(self.value, named.topics)
         if not found:  # `a famous clock tower`: True if such a sight is listed, else unknown
             return True if any(kind in self.facts.sights for kind in phrase.kinds) else None

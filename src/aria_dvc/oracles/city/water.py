@@ -75,11 +75,20 @@ class WaterClaims:
             return sea or lake or river
         if "river" in kind and "lake" in kind:
             return True if river or lake else None
-        if kind in {"ocean", "sea", "bay", "gulf"}:
+        if kind == "ocean":
+            return self._by_an_ocean()
+        if kind in {"sea", "bay", "gulf"}:
             return {"yes": True, "no": False}.get(facts.coast)
         if kind == "river" or kind == "rivers":
             return True if river else None
         return True if kind.startswith("lake") and (lake or facts.coast == "lake") else None
+
+    def _by_an_ocean(self) -> bool | None:
+        """False far from all coasts; on a sea that is part of an ocean it is debatable."""
+        if self.facts.coast in {"no", "lake"}:
+            return False
+        oceans = any(name.endswith("ocean") for name in self.facts.seas.sure)
+        return True if oceans and self.facts.coast == "yes" else None
 
     def named_water(self, relation: str, name: str) -> bool | None:
         """Whether the city lies `relation` (on, near, across, ...) the named water."""
@@ -88,9 +97,9 @@ class WaterClaims:
         name = re.sub(r"^(?:the )?(?:coast of |banks of |shores of |mouth of )?(?:the )?", "", name)
         name = re.sub(r"^river (\w+)$", r"\1 river", name) if name not in waters() else name
         near = relation in {"near", "close to", "by", "next to"}
-        known = name in waters()
-        if known:
-            return self.places.on_water(name, near=near)
+        listed = self.places.on_water(name, near=near)
+        if listed is not None or name in waters():
+            return listed
         if (
             re.search(r" (?:river|sea|ocean|bay|gulf|strait|lagoon)$", name)
             and len(name.split()) <= 3
@@ -103,7 +112,7 @@ class WaterClaims:
             if listed:
                 return True
             generic = re.search(
-                r"\b(?:a|any|major|large|famous|big|main|significant|beautiful|scenic)\b", name
+                r"\b(?:an|a|any|major|large|famous|big|main|significant|beautiful|scenic)\b", name
             )
             return None if generic else False
         return None

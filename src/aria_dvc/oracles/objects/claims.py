@@ -13,8 +13,9 @@ from functools import lru_cache
 from aria_dvc.oracles.objects import patterns
 from aria_dvc.oracles.objects.compare import comparison
 from aria_dvc.oracles.objects.compose import composed, negatable
-from aria_dvc.oracles.objects.names import named
+from aria_dvc.oracles.objects.names import between_things, named
 from aria_dvc.oracles.objects.question import read_question
+from aria_dvc.oracles.objects.shades import shade
 from aria_dvc.oracles.objects.spelling import spelling
 from aria_dvc.oracles.objects.table import UNKNOWN, Extent, everything, extent, look_up, written
 from aria_dvc.oracles.objects.words import GENERIC, JOINING, key
@@ -93,13 +94,16 @@ def _in_frame(frame: str, text: str, possible: bool) -> Extent | None:
 
 def _be(text: str, possible: bool) -> Extent | None:
     text = re.sub(r"^(?:a|an|the) (?=(?:found|used|made|worn|not)\b)", "", text)
+    if between_things(text):
+        return None
     return negatable(text, lambda part: composed(part, lambda one: _be_one(one, possible)))
 
 
 def _be_one(text: str, possible: bool) -> Extent | None:
     if text in written("is"):  # the colour: `is it orange`, not `is it an orange`
         return look_up("is", text, possible)
-    found = named(text)
+    found = shade(text, possible)
+    found = found if found is not None else named(text)
     found = found if found is not None else comparison(text)
     for frame in (_be_table, _described, _placed, _passive, _twice_used, _noun_phrase):
         found = frame(text, possible) if found is None else found
@@ -193,6 +197,8 @@ def _has_one(text: str, possible: bool) -> Extent | None:
     """A part; of an unknown kind of part (`a purple handle`) only the lack is known."""
     part = patterns.SOME.sub("", patterns.ATTACHED.sub("", text))
     found = look_up("has", part, possible)
+    if found is None and re.search(" colou?r$", part):
+        found = shade(part.rsplit(" ", 1)[0], possible)
     noun = part.split(" ")[-1]
     if found is not None or noun == part:
         return found
@@ -216,7 +222,11 @@ def _act_one(text: str, possible: bool) -> Extent | None:
 
 def _can_do(text: str, possible: bool) -> Extent | None:
     found = comparison(text)
-    return found if found is not None else look_up("do", text, possible)
+    found = found if found is not None else look_up("do", text, possible)
+    part = re.match(r"^have (.+)$", text)
+    if found is None or not part:
+        return found
+    return found | (look_up("has", part[1], possible) or found)
 
 
 def _about(text: str, possible: bool) -> Extent | None:
@@ -282,7 +292,7 @@ def _relative(match: re.Match[str], possible: bool) -> Extent | None:
     if match["act"]:
         act = re.sub(r"^(?:can|could|would|might|will|do|may) ", "", match["act"])
         possible = possible or match["act"] != act
-        return negatable(act, lambda part: _you(_with_object(part), possible))
+        return negatable(act, lambda part: _you(patterns.with_object(part), possible))
     if match["part"]:
         return _has(match["part"], possible)
     return _be_one(f"{match['participle']} {match['complement']}", possible)
@@ -293,24 +303,13 @@ def _clause(verb: str, rest: str, possible: bool) -> Extent | None:
     person = re.match(rf"^{patterns.PEOPLE} (?:(can|could|would|might|will|do) )?(.+)$", rest)
     if person and not verb:
         possible = possible or person[1] in patterns.MODAL
-        return negatable(person[2], lambda part: _you(_with_object(part), possible))
+        return negatable(person[2], lambda part: _you(patterns.with_object(part), possible))
     possible = possible or verb in patterns.MODAL
     if verb in {"is", "are", "was"} or rest.startswith("be "):
         return _be(rest.removeprefix("be "), possible)
     if verb in {"has", "have"}:
         return negatable(rest, lambda part: _has(part, possible))
-    return negatable(rest, lambda part: _act(_base_form(part), possible))
-
-
-def _base_form(act: str) -> str:
-    """`grows on trees` -> `grow on trees`."""
-    return re.sub(r"^(?!has )(\w+?)(?:(?<=sh|ch|ss)es|s) ", r"\1 ", f"{act} ").strip()
-
-
-def _with_object(act: str) -> str:
-    """`wear on your head` -> `wear it on your head`, as in a main clause."""
-    following = r"to|for|on|in|at|with|as|when|around|inside|outside"
-    return re.sub(rf"^(\w+) (?=(?:{following})\b)", r"\1 it ", act)
+    return negatable(rest, lambda part: _act(patterns.base_form(part), possible))
 
 
 def _modified(text: str, possible: bool) -> Extent | None:

@@ -6,15 +6,8 @@ import re
 from functools import cache
 
 from aria_dvc.oracles.numbers import number
-from aria_dvc.oracles.objects.table import (
-    PACKAGE,
-    Extent,
-    Measures,
-    extent,
-    measures,
-    measures_of,
-)
-from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.oracles.objects.table import Extent, Measures, extent, measures, measures_of
+from aria_dvc.oracles.objects.targets import PACKAGE, objects
 from aria_dvc.oracles.objects.words import key
 from aria_dvc.packaged import read_rows, split
 

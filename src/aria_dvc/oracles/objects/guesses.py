@@ -11,15 +11,17 @@ from aria_dvc.oracles.objects.targets import Object, find_object, objects
 from aria_dvc.oracles.text import fold
 
 _THING = (
-    rf"(?:(?:mystery|secret|hidden|target|correct|right) )?(?:object|thing|item|answer|word|{KIND})"
+    rf"(?:(?:mystery|secret|hidden|target|correct|right|everyday|chosen) )*"
+    rf"(?:object|thing|item|answer|word|{KIND})"
     r"(?: (?:that )?(?:(?:you are|youre|i am) thinking (?:of|about)|in question|you have in mind))?"
 )
-_IT = rf"(?:it|this|that|they|these|those|(?:the|your) {_THING}|what you are thinking of)"
+_IT = rf"(?:it|this|that|they|these|those|(?:the|your|this|that) {_THING}|what you are thinking of)"
 _APPOSITION = re.compile(
     r"(?P<guess>[^,?.!]+), (?:which is |that is )?(?P<rest>(?:an?|the|something|used) "
     r"[^,?.!]+)[?.!]*",
     re.IGNORECASE,
 )
+_BRACKETS = re.compile(r"\s*\(([^()]*)\)")
 _SIZE = re.compile(r"\b(?:small|little|tiny|large|big|medium|medium-sized) ", re.IGNORECASE)
 """Left out of a description: what is small for an animal is not for a thing."""
 _JOINED = re.compile(r"\b(?:or|and|not|nor)\b", re.IGNORECASE)
@@ -31,6 +33,7 @@ _GRAMMAR = GuessGrammar(
         rf"(?:(?:is|isnt|are|arent|was|were) {_IT}|(?:could|might|can|would|must|may) {_IT} be"
         rf"|{_IT} (?:is|are|must be|has to be|could be|might be)|its|theyre"
         r"|my (?:\w+ )?guess (?:is|would be)|(?:are|were) you thinking (?:of|about)"
+        r"|(?:would|do|could) you (?:call|consider) it"
         rf"|(?:{SURE}|{AM_I_RIGHT})(?: (?:{_IT} (?:is|are)|its))?)"
         rf"{_SOFT}(?: (?:called|named|known as))?(?: (?:a|an|the|some))?|a|an|the|some"
     )
@@ -57,7 +60,7 @@ def guesses_any(question: str) -> bool:
 
 def without_apposition(question: str) -> tuple[str, str]:
     """`Is it a cat, a small pet?` as (`Is it a cat?`, `Is it a small pet?`); else ("", "")."""
-    found = _APPOSITION.fullmatch(question.strip())
+    found = _APPOSITION.fullmatch(_BRACKETS.sub(r", \1", question.strip()))
     if not found or _JOINED.search(found["rest"]):
         return "", ""
     return f"{found['guess']}?", f"Is it {_SIZE.sub('', found['rest'])}?"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from aria_dvc.oracles.objects.table import Extent, extent, look_up, written
+from aria_dvc.oracles.objects.table import Extent, everything, extent, look_up, written
 from aria_dvc.oracles.objects.targets import objects
-from aria_dvc.oracles.objects.words import key
+from aria_dvc.oracles.objects.words import UNLIKE, key
 from aria_dvc.oracles.text import fold
 from aria_dvc.packaged import read_lines
 
@@ -39,5 +39,23 @@ def named(phrase: str) -> Extent | None:
     if targets is not None:
         return extent(targets | written("noun").get(fold(bare), frozenset()))
     if name in _strangers() and look_up("noun", phrase) is None:
-        return extent(frozenset())
+        return extent(frozenset()) if bare in UNLIKE else _narrower(bare)
     return None
+
+
+def _narrower(phrase: str) -> Extent:
+    """`oak tree`: some tree, so nobody knows whether it is this one; it is none of the others."""
+    wider = _spelled().get(phrase.rsplit(" ", 1)[-1], frozenset()) if " " in phrase else frozenset()
+    return Extent(frozenset(), everything() - wider)
+
+
+@cache
+def _spelled() -> dict[str, frozenset[str]]:
+    return {fold(word): frozenset({item.name}) for item in objects() for word in item.spellings}
+
+
+def between_things(phrase: str) -> bool:
+    """Whether it asks which of several things it is: `cat or dog`; colours are no things."""
+    parts = [part for part in re.split(r",? or |, ", phrase) if part]
+    chosen = " or " in phrase and not any(part in written("is") for part in parts)
+    return chosen and all(named(part) is not None for part in parts)

@@ -13,10 +13,9 @@ from functools import cache, cached_property
 
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS, Answer
 from aria_dvc.oracles.objects.claims import meaning
-from aria_dvc.oracles.objects.guesses import guesses, guesses_any, without_apposition
+from aria_dvc.oracles.objects.guesses import guesses, guesses_any, winning_names, without_apposition
 from aria_dvc.oracles.objects.targets import PACKAGE, Object, find_object, objects
 from aria_dvc.oracles.objects.words import WITHOUT_ARTICLE
-from aria_dvc.oracles.text import fold
 from aria_dvc.packaged import read_lines
 
 YES, NO, INVALID = "Yes.", "No.", "Invalid question."
@@ -28,7 +27,7 @@ class ObjectOracle:
     def __init__(self, item: Object) -> None:
         self.item = item
         self.target = item.name
-        self.spellings = tuple(map(fold, item.spellings))
+        self.spellings = winning_names(item)
 
     @cached_property
     def guesses(self) -> tuple[str, ...]:

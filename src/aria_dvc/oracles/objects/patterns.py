@@ -11,7 +11,7 @@ PEOPLE = (
     r"a person|a normal person|(?:the|an) average person|persons?|everyone|everybody|anyone|"
     r"most humans|most households?)"
 )
-FORM = re.compile(rf"^(?P<aux>\w+) (?P<subject>it|there|{PEOPLE}) ?(?P<rest>.*)$")
+FORM = re.compile(rf"^(?P<aux>\w+) (?P<subject>it|there|{PEOPLE})(?= |$) ?(?P<rest>.*)$")
 SOFT = re.compile(
     r"\b(?:usually|typically|generally|commonly|normally|mostly|mainly|primarily|often|frequently|"
     r"considered(?: to be)?|classified as|categorized as|regarded as|known as|thought of as|"
@@ -178,6 +178,17 @@ OTHERS_ACT = re.compile(
 ANYBODY = frozenset(map(key, ("child", "children", "kid", "small child", "adult")))
 PLAIN_USE = frozenset({"use it", "like it", "need it", "enjoy it", "own it", "have it"})
 PART_OF_IT = re.compile(
-    r"^(?:is|are) (?:its|the|most of it) (?:color|colour|shape|surface|outside|exterior|skin|size|"
-    r"texture|main color|primary color|inside) (.+)$"
+    r"^(?:is|are) (?:its|the|most of it) (?:colou?r of it|color|colour|shape|surface|outside|"
+    r"exterior|skin|size|texture|main color|primary color|inside) (.+)$"
 )
+
+
+def base_form(act: str) -> str:
+    """`grows on trees` -> `grow on trees`."""
+    return re.sub(r"^(?!has )(\w+?)(?:(?<=sh|ch|ss)es|s) ", r"\1 ", f"{act} ").strip()
+
+
+def with_object(act: str) -> str:
+    """`wear on your head` -> `wear it on your head`, as in a main clause."""
+    following = r"to|for|on|in|at|with|as|when|around|inside|outside"
+    return re.sub(rf"^(\w+) (?=(?:{following})\b)", r"\1 it ", act)

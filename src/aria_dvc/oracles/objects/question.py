@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 
+from aria_dvc.oracles.leads import without_label, without_leads
 from aria_dvc.oracles.text import strip_accents
 
 _END = re.compile(r"(?<!\d)[.!](?=\s|$)|(?<=\d)[.!](?=\s|$)|\?|\n")
-_NUMBERING = re.compile(r"^\W*(?:(?:question|q)\s*)?(?:number\s*)?#?\d{1,2}\s*[.):-]\s*")
-_PREAMBLE = re.compile(r"^.*?\b(?:question|guess|ask|answer)\b[^:?]{0,40}:\s*")
 _CONTRACTIONS = [
     (re.compile(pattern), text)
     for pattern, text in (
@@ -40,21 +39,9 @@ _PLAINER = [
         (r"\s*,\s*", ", "),
     )
 ]
-_LEADS = re.compile(
-    r"^(?:(?:so|ok|okay|then|now|next|and|well|alright|great|good|nice|thanks|thank you|hmm|hm|um|"
-    r"also|please|interesting|hello|hi|first|lastly|finally|lets see|let us see|i see|got it|"
-    r"but|cool|oh|sorry|in that case|that being said|is the answer yes)[ ,]+)+"
-)
-_ASKING = re.compile(
-    r"^(?:i (?:would like to know|want to know|wonder|am wondering|ask)(?: if| whether)|"
-    r"(?:can|could|would|will) you (?:please )?(?:tell|let|inform|confirm)(?: me| us)?(?: know)?"
-    r"(?: if| whether| that)?|do you know (?:if|whether)|is it (?:true|correct|right|the case|"
-    r"fair to say|safe to say|accurate to say)(?: that)|"
-    r"would you (?:say|consider|call|describe)(?: that)?|"
-    r"am i (?:right|correct)(?: that| in thinking(?: that)?)?|can i assume(?: that)?|"
-    r"do you think(?: that)?|i (?:think|believe|guess|suspect|assume)(?: that)?|"
-    r"my (?:final |next )?guess is(?: that)?|does it happen that|may i ask (?:if|whether)|"
-    r"is it (?:possible|likely) that) (?=\w)"
+_STATING = re.compile(
+    r"^(?:i (?:think|believe|guess|suspect|assume)(?: that)?"
+    r"|my (?:final |next )?guess is(?: that)?) (?=\w)"
 )
 _THING = (
     r"(?:(?:the|this|that|your|our|my) (?:(?:mystery|secret|hidden|target|chosen|correct|unknown|"
@@ -96,7 +83,7 @@ ASKED = re.compile(rf"^(?:{_AUX})\b")
 def read_question(raw: str) -> str:
     """The plain form of the only question in `raw`; "" when there is none or more than one."""
     text = _replace(strip_accents(raw).strip(), _CONTRACTIONS)
-    sentences = _sentences(_NUMBERING.sub("", _PREAMBLE.sub("", text).strip()))
+    sentences = _sentences(without_label(text))
     return _plain(sentences[0]) if len(sentences) == 1 else ""
 
 
@@ -116,12 +103,12 @@ def _sentences(text: str) -> list[str]:
 
 
 def _plain(sentence: str) -> str:
-    text = _replace(_NUMBERING.sub("", sentence), _PLAINER).strip(" ,.")
-    text = _KIND_IS.sub(r"\1 it ", _IT.sub("it", _LEADS.sub("", text)))
+    text = without_leads(_replace(without_label(sentence), _PLAINER).strip(" ,."))
+    text = _KIND_IS.sub(r"\1 it ", _IT.sub("it", text))
     if _WH.match(text):
         return ""
     for _ in range(3):
-        text = _swap(_LEADS.sub("", _ASKING.sub("", text)))
+        text = _swap(without_leads(_STATING.sub("", text)))
     text = re.sub(rf"^({_AUX}) nt ", r"\1 ", text)
     text = re.sub(r" nt\b", " not", _TAIL.sub("", text))
     text = re.sub(r"^(?:based on|given|considering|since|because) [^,]*, ", "", text)

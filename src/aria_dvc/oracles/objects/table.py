@@ -18,12 +18,11 @@ from dataclasses import dataclass, fields
 from functools import cache
 
 from aria_dvc.errors import AriaError
-from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.oracles.objects.targets import PACKAGE, objects
 from aria_dvc.oracles.objects.words import key
 from aria_dvc.oracles.text import fold
 from aria_dvc.packaged import read_rows, read_text_yaml
 
-PACKAGE = "aria_dvc.oracles.objects"
 FRAMES = ("is", "noun", "has", "made", "use", "at", "worn", "do", "you", "by")
 _FILES = ("kinds.yaml", "looks.yaml", "uses.yaml", "places.yaml")
 _MEASURE = re.compile(r"(size|length|weight|price)([<>])([\d.e]+)$")
@@ -159,7 +158,12 @@ def properties() -> dict[str, Property]:
 
 
 def _phrases(row: dict[str, str], frame: str) -> list[str]:
-    return [phrase for phrase in map(fold, row.get(frame, "").split(",")) if phrase]
+    """The folded phrases of a frame; what is written as `do: have X` is a phrase of `has`, too."""
+    own = [phrase for phrase in map(fold, row.get(frame, "").split(",")) if phrase]
+    if frame == "has":
+        had = _phrases(row, "do")
+        return own + [phrase.removeprefix("have ") for phrase in had if phrase.startswith("have ")]
+    return own
 
 
 @cache

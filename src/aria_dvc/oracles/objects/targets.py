@@ -38,10 +38,7 @@ class Object:
 @cache
 def objects() -> tuple[Object, ...]:
     """The 157 targets, grouped by category in the published order."""
-    synonyms = {
-        row["name"]: split(row["synonyms"])
-        for row in read_rows("aria_dvc.oracles.objects", "synonyms.csv")
-    }
+    synonyms = {row["name"]: split(row["synonyms"]) for row in read_rows(PACKAGE, "synonyms.csv")}
     return tuple(
         Object(
             row["name"],

@@ -46,6 +46,8 @@ def key(phrase: str, noun: bool = False) -> str:
     return " ".join(map(stem, kept or words))
 
 
+UNLIKE = frozenset(map(str.strip, _WORDS["unlike"].split(",")))
+"""Compounds that are no kind of what their last word names."""
 ANTONYMS = [
     frozenset(key(word) for word in pair.split("|")) for pair in _WORDS["antonyms"].split(",")
 ]
