@@ -122,6 +122,18 @@ def test_thoughts_that_do_not_end_are_an_empty_reply_that_was_cut():
         read_completion(answered({"a": 1})({}).encode())
 
 
+def test_a_reply_of_thoughts_alone_is_told_once_and_not_asked_for_again(caplog):
+    server = FaultServer()
+    server.whole = answered("<think>Let me see", "length")
+    with serve(server) as url:
+        player = player_of(url)
+        replies = [ask(player), ask(player)]
+    assert [(reply.text, reply.cut) for reply in replies] == [("", True)] * 2
+    assert len(server.bodies) == 2
+    (told,) = caplog.messages
+    assert told.startswith(f"{player.name}: a reply of thoughts alone: they took all 8 tokens")
+
+
 def test_a_pause_that_an_earlier_fault_asked_for_is_not_waited_for_again():
     retries = Retries("http://localhost", 60)
     assert retries.pause(Fault("HTTP 429", 5.0)) >= 5

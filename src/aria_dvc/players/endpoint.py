@@ -7,20 +7,23 @@ servers/client.py's.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.oracle import answers, one_question
 from aria_dvc.records.episodes import SampledWith
 from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server
-from aria_dvc.servers.completions import PATH, read_completion
+from aria_dvc.servers.completions import PATH, Completion, read_completion
 from aria_dvc.servers.keys import SHORTEST_KEY
 from aria_dvc.settings import Endpoint, PlaySettings
 
 FIRST_ANSWER_S = 5
 EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silence
+logger = logging.getLogger(__name__)
 
 
 class EndpointPlayer:
@@ -45,6 +48,7 @@ class EndpointPlayer:
         self.settings = settings
         self.server = Server.of(name, endpoint, deadline_s)
         self._answered = -math.inf  # when the server last answered anything
+        self._told = False  # that all tokens of a reply were spent on thoughts
 
     @property
     def sampling(self) -> SampledWith:
@@ -58,11 +62,14 @@ class EndpointPlayer:
 
         def read(content: bytes) -> Reply:
             nonlocal silences
-            reply = self._read(content)
-            silences += not reply.text.strip()
-            if not reply.text.strip() and silences < EMPTY_REPLIES:
+            found = self._read(content)
+            silent = not found.text.strip()
+            silences += silent
+            if silent and found.thought and found.cut:
+                self._tell_of_thoughts()  # asked again, it would think again
+            elif silent and silences < EMPTY_REPLIES:
                 raise Fault("an empty message")
-            return reply
+            return Reply(found.text, found.prompt_tokens, found.completion_tokens, cut=found.cut)
 
         try:
             return await self.server.post(PATH, lambda attempt: self._body(request, attempt), read)
@@ -98,13 +105,22 @@ class EndpointPlayer:
         }
         return {key: value for key, value in body.items() if value is not None}
 
-    def _read(self, content: bytes) -> Reply:
+    def _read(self, content: bytes) -> Completion:
         found = read_completion(content)
         self._answered = time.monotonic()
-        text = found.text
         if len(self.server.key) >= SHORTEST_KEY:
-            text = self.server.redact(text)
-        return Reply(text, found.prompt_tokens, found.completion_tokens, cut=found.cut)
+            return replace(found, text=self.server.redact(found.text))
+        return found
+
+    def _tell_of_thoughts(self) -> None:
+        if not self._told:
+            self._told = True
+            logger.warning(
+                "%s: a reply of thoughts alone: they took all %d tokens; raise max_new_tokens in "
+                "params.yaml, or turn thinking off by the endpoint's options",
+                self.endpoint,
+                self.settings.max_new_tokens,
+            )
 
     async def _failure(self, refusal: Refusal) -> PlayerFailure:
         """What a refusal means: this request's own fault, or the endpoint's."""

@@ -12,8 +12,6 @@ from aria_dvc.servers.faults import Misfit
 PATH = "/chat/completions"
 LONGEST_TEXT = 1 << 18  # characters; what is kept goes into every later prompt and the log
 MOST_TOKENS = 2**31 - 1
-
-
 # Some templates open the block in the prompt, so that a reply has its end only.
 _THOUGHT = re.compile(r"\s*(?:<think>.*?(?:</think>|\Z)|(?:(?!<think>).)*?</think>)\s*", re.DOTALL)
 
