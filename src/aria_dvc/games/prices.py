@@ -77,7 +77,7 @@ def read(
     marked = plainer(marked)
     parts = parsing.sentences(marked)
     reader = _Prices(role, amounts, highest)
-    return reader.move(Text(marked, parts, decisions(parts), reader.offered(parts)), made)
+    return reader.stated_move(Text(marked, parts, decisions(parts), reader.offered(parts)), made)
 
 
 def _read_json(fields: dict[str, Any], highest: Fraction) -> Move:

@@ -94,7 +94,7 @@ class Reader(ABC):
             IllegalMove: there are more, or it is impossible.
         """
 
-    def move(self, text: Text, made: Sequence[Fraction]) -> Move:
+    def stated_move(self, text: Text, made: Sequence[Fraction]) -> Move:
         """The move that the text states after the offers `made`; the last one stands.
 
         Raises:

@@ -133,7 +133,7 @@ def read(text: str, role: str, money: Fraction, made: Sequence[Fraction]) -> Mov
     if fields is not None:
         return _read_json(fields, money)
     reader, said = _understood(text, role, money)
-    return reader.move(said, made)
+    return reader.stated_move(said, made)
 
 
 @lru_cache(REMEMBERED)
