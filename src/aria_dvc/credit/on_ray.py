@@ -39,8 +39,6 @@ def labelled_on_ray(
     ray = _started(workers, address)
     try:
         yield from _run(ray, labeller, blocks, workers or int(ray.cluster_resources()["CPU"]))
-    except ray.exceptions.RayError as error:
-        raise _mistake(error) or error from None
     finally:
         ray.shutdown()
 
@@ -101,31 +99,37 @@ def _run(
         compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
         num_cpus=1,
     )
-    yield from done.iter_batches(batch_size=None, batch_format="pyarrow")
+    for answers in done.iter_batches(batch_size=None, batch_format="pyarrow"):
+        for answer in answers.to_pylist():
+            if answer["mistake"]:
+                raise AriaError(answer["mistake"])
+            yield pa.ipc.open_stream(answer["labels"]).read_all()
 
 
 class _Worker:
-    """A labeller in a process of its own."""
+    """A labeller in a process of its own.
+
+    It answers with what was wrong, since Ray gives the driver an exception without its cause.
+    """
 
     def __init__(self, shared: Any) -> None:
         import ray
 
         self.labeller: Labeller = ray.get(shared) if isinstance(shared, ray.ObjectRef) else shared
 
-    def __call__(self, batch: dict[str, Any]) -> pa.Table:
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         (block,) = (Block(*map(int, row)) for row in zip(*batch.values(), strict=True))
         try:
-            return self.labeller(block)
+            return {"labels": [_as_bytes(self.labeller(block))], "mistake": [""]}
         except Exception as error:
             line = one_line(error)
             if line is None:
                 raise
-            raise AriaError(line) from None  # what Arrow raises is not told from a bug elsewhere
+            return {"labels": [b""], "mistake": [line]}
 
 
-def _mistake(error: Any) -> AriaError | None:
-    """The mistake that a worker reported; None for a bug."""
-    link: Any = error
-    while link is not None and not isinstance(link, AriaError):
-        link = getattr(link, "cause", None) or link.__cause__
-    return None if link is None else AriaError(str(link))
+def _as_bytes(table: pa.Table) -> bytes:
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(out.getvalue())
