@@ -65,6 +65,47 @@ def test_swift_s_loss_scale_has_our_floats(tmp_path):
     assert found[1] == [m.get("loss_scale", 0.0) for m in messages]
 
 
+def test_swift_trains_a_step_on_our_floats(tmp_path, monkeypatch):
+    trainers = pytest.importorskip("swift.trainers.seq2seq_trainer")
+    from safetensors.torch import load_file
+    from swift import sft_main
+
+    seen = []
+    compute_loss = trainers.Seq2SeqTrainer.compute_loss
+
+    def watched(self, model, inputs, *args, **more):
+        seen.append(set(inputs["loss_scale"].flatten().tolist()))
+        return compute_loss(self, model, inputs, *args, **more)
+
+    monkeypatch.setattr(trainers.Seq2SeqTrainer, "compute_loss", watched)
+    path = export(log_file(tmp_path, roles=1), "swift") / "alice.jsonl"
+    options = {
+        "model": save_tiny_base(tmp_path / "model").folder,
+        "model_type": "llama",
+        "template": "chatml",
+        "dataset": path,
+        "is_binary_loss_scale": "false",  # else every weight is taken for 1
+        "torch_dtype": "float32",
+        "tuner_type": "lora",
+        "max_steps": 1,
+        "per_device_train_batch_size": len(lines_of(path)),
+        "learning_rate": 1e-2,
+        "lr_scheduler_type": "constant",
+        "output_dir": tmp_path / "out",
+        "report_to": "none",
+        "dataset_num_proc": 1,
+        "dataloader_num_workers": 0,
+    }
+    sft_main([part for name, value in options.items() for part in (f"--{name}", str(value))])
+    weights = {
+        m["loss_scale"] for row in lines_of(path) for m in row["messages"] if "loss_scale" in m
+    }
+    # what the template puts around a reply weighs 1, other people's words 0
+    assert sorted(seen[0] - {0.0, 1.0}) == pytest.approx(sorted(weights - {1.0}))
+    (adapter,) = (tmp_path / "out").rglob("adapter_model.safetensors")
+    assert any(bool(w.any()) for name, w in load_file(adapter).items() if "lora_B" in name)
+
+
 def test_tinker_takes_every_datum(tmp_path):
     tinker = pytest.importorskip("tinker")
     base = save_tiny_base(tmp_path / "model")
