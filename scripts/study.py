@@ -61,6 +61,8 @@ class Study:
 
     arms: further settings by arm, each an experiment of its own. Then one variant beside vanilla
     is trained, which the tables call by its arm; vanilla is that of the arm `reference`.
+    sizes: by name, settings that come after the others where that size is asked for. size: the one
+    that is, or "".
     """
 
     name: str
@@ -70,16 +72,35 @@ class Study:
     variants: Sequence[str]
     settings: Sequence[str]
     arms: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    size: str = ""
+
+    @property
+    def title(self) -> str:
+        """What experiments and results are called by."""
+        return f"{self.name}-{self.size}" if self.size else self.name
 
     @property
     def command(self) -> str:
         """What runs it."""
-        return f"python scripts/study.py run configs/study/{self.name}.yaml"
+        command = f"python scripts/study.py run configs/study/{self.name}.yaml"
+        return f"{command} --size {self.size}" if self.size else command
+
+    def sized(self, size: str) -> Study:
+        """This study with the settings of a size.
+
+        Raises:
+            AriaError: it has no such size.
+        """
+        if size not in self.sizes:
+            known = ", ".join(self.sizes) or "none"
+            raise AriaError(f"--size: the study {self.name} has no size {size}: it has {known}")
+        return replace(self, size=size, settings=[*self.settings, *self.sizes[size]])
 
     def experiments(self) -> dict[str, list[str]]:
         """Name -> settings of every experiment, seed by seed."""
         return {
-            _experiment(self.name, arm, seed): [f"seed={seed}", *self.settings, *more]
+            _experiment(self.title, arm, seed): [f"seed={seed}", *self.settings, *more]
             for seed in self.seeds
             for arm, more in (self.arms or {"": []}).items()
         }
@@ -87,7 +108,7 @@ class Study:
     def places(self) -> list[Place]:
         """Every policy of the study."""
         return [
-            Place(_experiment(self.name, arm, seed), arm, seed, variant, category)
+            Place(_experiment(self.title, arm, seed), arm, seed, variant, category)
             for seed in self.seeds
             for arm in self.arms or [""]
             for category in self.categories
@@ -212,16 +233,19 @@ def main() -> None:
     parser.add_argument("action", choices=("run", "results"))
     parser.add_argument("config", type=Path, help="a file of configs/study/")
     parser.add_argument("--seeds", type=int, nargs="+", help="run: only these of the study's")
+    parser.add_argument("--size", help="one of the file's `sizes` (the size of two cores)")
     parser.add_argument("--out", type=Path, help="results: a folder (metrics/study/NAME)")
     arguments = parser.parse_args()
     try:
         study = load_study(arguments.config)
+        if arguments.size:
+            study = study.sized(arguments.size)
         if arguments.action == "run":
             run(study, arguments.seeds or study.seeds)
         elif arguments.seeds:
             raise AriaError("--seeds: results are of all seeds that have been run: leave it out")
         else:
-            print(results(study, arguments.out or Path("metrics/study") / study.name))
+            print(results(study, arguments.out or Path("metrics/study") / study.title))
     except AriaError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None

@@ -14,13 +14,13 @@ from scripts.study import load_study, results, run
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
-from aria_dvc.params import load_params
+from aria_dvc.params import Params, load_params
 from aria_dvc.report import intervals
 from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared, learning, minutes
 
 
-@pytest.mark.parametrize("name", ["cpu", "paper", "ablation", "objectives"])
+@pytest.mark.parametrize("name", ["cpu", "credit", "paper", "ablation"])
 def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
     study = load_study(Path(f"configs/study/{name}.yaml"))
     last = list(study.experiments().values())[-max(1, len(study.arms)) :]
@@ -266,13 +266,21 @@ def test_a_reference_that_learned_from_no_games_is_compared_with_nothing():
     assert found["negotiation"]["aria_minus_other"]["mean"] == 0.0
 
 
-def test_the_objectives_have_the_settings_of_their_papers(tmp_path):
-    study = load_study(Path("configs/study/objectives.yaml"))
-    (first, *_) = study.experiments().values()
+def methods(size: str, tmp_path: Path) -> Params:
+    study = load_study(Path("configs/study/methods.yaml"))
+    (first, *_) = (study.sized(size) if size else study).experiments().values()
     shutil.copy("params.yaml", tmp_path)
     apply_overrides(tmp_path / "params.yaml", first)
     params = load_params(tmp_path / "params.yaml")
-    found = {name: params.variant(name) for name in study.variants}
+    assert set(params.variants) == set(study.variants)
+    assert params.categories == study.categories
+    assert set(params.base_model.games) == set(params.logs)
+    return params
+
+
+def test_the_methods_have_the_settings_of_their_papers_on_a_gpu(tmp_path):
+    params = methods("gpu", tmp_path)
+    found = {name: params.variant(name) for name in params.variants}
     assert (found["ppo"].ppo.lam, found["ppo"].clip.low, found["ppo"].kl) == (0.95, 0.2, 0.3)
     assert (found["starpo_s"].method, found["starpo_s"].grpo.keep) == ("grpo", 0.25)
     assert (found["starpo_s"].clip.high, found["grpo"].clip.high) == (0.28, 0.2)
@@ -283,6 +291,36 @@ def test_the_objectives_have_the_settings_of_their_papers(tmp_path):
         assert (policy.dpo.beta, policy.learning_rate, policy.batch_size) == (0.1, rate, batch)
         assert policy.epochs == 3
     assert params.logs["bargaining"].repeats == params.online.repeats == 8
+    assert params.logs["household"].grid == "train"
+    assert params.evaluate.games["household"].grid == "unseen"
+
+
+def test_the_methods_learn_from_as_many_games_on_two_cores(tmp_path):
+    params = methods("", tmp_path)
+    for category, names in (
+        ("adversarial", ["bargaining", "negotiation"]),
+        ("household", ["household"]),
+    ):
+        course = params.online.course_of(category)
+        logs = [params.logs[name] for name in names]
+        assert course.iterations * course.games == sum(log.episodes for log in logs)
+        assert {log.repeats for log in logs} == {course.repeats}
+    offline = set(params.variants) - {"vanilla", *params.online.variants}
+    assert offline == {"behaviour_cloning", "spag", "trajectory_dpo", "step_dpo"}
+    assert {params.variant(name).max_episodes for name in offline} == {None}
+    spa, archer = params.variant("spa"), params.variant("archer")
+    assert (spa.method, spa.credit, spa.ppo.grounding) == ("ppo", "progress", 0.5)
+    assert (archer.credit, archer.advantage) == ("critic", "value")
+
+
+def test_a_size_names_its_experiments_and_one_that_is_not_there_is_told():
+    study = load_study(Path("configs/study/methods.yaml"))
+    large = study.sized("gpu")
+    assert next(iter(large.experiments())) == "methods-gpu-seed-0"
+    assert large.command.endswith("methods.yaml --size gpu")
+    assert next(place.experiment for place in study.places()) == "methods-seed-0"
+    with pytest.raises(AriaError, match="the study methods has no size tpu: it has gpu"):
+        study.sized("tpu")
 
 
 PLAY = """
