@@ -182,6 +182,15 @@ def test_an_adapter_is_not_merged_into_a_base_that_was_trained_again(project, ca
     assert not Path("new").exists()
 
 
+def test_settings_of_a_card_that_is_made_are_compared_with_nothing_else(project, tmp_path, capsys):
+    assert main(["card", POLICY, "--out", str(tmp_path / "adapter")]) == 0
+    options = ["--out", str(tmp_path / "model"), "--against", "HEAD"]
+    assert main(["merge", str(tmp_path / "adapter"), *options]) == 1
+    assert "--against: " in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+    assert main(["merge", POLICY, *options]) == 0
+
+
 def test_half_precision_is_asked_for(project, tmp_path):
     out = tmp_path / "model"
     assert main(["merge", POLICY, "--out", str(out), "--dtype", "bfloat16"]) == 0

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aria_dvc.errors import AriaError
+
 if TYPE_CHECKING:
     from huggingface_hub import ModelCard
 
@@ -84,7 +86,7 @@ def run_merge(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
     Raises:
-        AriaError: see `finished` and `write_merged`.
+        AriaError: `--against` with a folder whose card is made; see `finished` and `write_merged`.
     """
     from aria_dvc.handover.folder import write_merged
 
@@ -103,6 +105,8 @@ def _card_of_merged(source: ModelSource, version: str | None) -> ModelCard:
 
     own = source.folder / CARD
     if own.is_file():
+        if version is not None:
+            raise AriaError(f"--against: {own} names its settings already: leave it out")
         return without_peft(ModelCard(own.read_text("utf-8")))
     base = base_name(source) if source.is_adapter else ""
     known = finished(source.folder, version)
