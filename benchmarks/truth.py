@@ -54,7 +54,15 @@ from aria_dvc.progress import log_to_stderr
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.records.tables import episodes_table, turns_table
 from aria_dvc.settings import TruthParams
-from aria_dvc.truth.scores import CLEAR, KEY, Sample, Scores, all_scores, bootstrap
+from aria_dvc.truth.scores import (
+    CLEAR,
+    KEY,
+    Sample,
+    Scores,
+    all_scores,
+    bootstrap,
+    reliability,
+)
 from aria_dvc.truth.table import Question, truth_table
 
 logger = logging.getLogger(__name__)
@@ -227,7 +235,8 @@ def report(found: Measured, args: argparse.Namespace) -> Iterator[str]:
             f"{found.game}, {role}: {len(turns)} turns, {clear} with |A| above two standard errors,"
             f" {turns['group_id'].nunique()} groups, out of {args.episodes} games; reliability "
             f"{shown(reachable['reliability'])}, of ranks {shown(reachable['rank_reliability'])}; "
-            f"reachable cosine {shown(reachable['reachable'])}"
+            f"reachable cosine {shown(reachable['reachable'])}; Pearson as a share of the "
+            f"return less the state's true value {best_of_returns(found, rows):.2f}"
         )
         yield from ("", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS))
         for credit in sorted(scores, key=lambda of: -order(scores[of]["spearman_share"])):
@@ -235,6 +244,23 @@ def report(found: Measured, args: argparse.Namespace) -> Iterator[str]:
             yield "| " + " | ".join([", ".join(credit), *values]) + " |"
         yield ""
     yield from (targets(found, scores), "")
+
+
+def best_of_returns(found: Measured, rows: np.ndarray) -> float:
+    """Pearson's correlation with the true advantages, as a share, that the return has less the true
+    value of the state: what no baseline can better.
+
+    That difference is the advantage and luck that has nothing to do with it, so the share is the
+    ratio of their standard deviations, both freed of the measurement's noise.
+    """
+    turns = found.truth[rows]
+    over = found.credits[PLAIN][rows] - turns["v"].to_numpy(float)
+    spread = {"over": over, "advantage": turns["advantage"].to_numpy(float)}
+    role = turns["role"].to_numpy(str)
+    within = pd.DataFrame(spread).groupby(role).transform(lambda of: of - of.mean()).var(ddof=0)
+    share = reliability(turns["first"].to_numpy(float), turns["second"].to_numpy(float))
+    noise = float((turns["se_v"] ** 2).mean())
+    return float(np.sqrt(share * within["advantage"] / (within["over"] - noise)))
 
 
 def scores_of(

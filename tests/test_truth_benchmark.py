@@ -1,6 +1,7 @@
 """The benchmark of credits against the truth: its gradients, and its tables in small."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from benchmarks import truth
@@ -51,6 +52,23 @@ def test_products_are_those_of_the_gradient_that_training_takes(tiny):
     length = sum(float((part**2).sum()) for part in parts)
     assert length > 0
     assert credit @ products @ credit == pytest.approx(length, rel=1e-4)
+
+
+def test_returns_less_the_true_value_are_advantages_and_luck():
+    rng, n = np.random.default_rng(3), 20_000
+    value, advantage, luck = rng.normal(0.0, [[2.0], [0.5], [1.0]], (3, n))
+    q = value + advantage + rng.normal(0.0, 0.6, (2, n))  # measured by halves
+    v = value + rng.normal(0.0, 0.4, (2, n))
+    first, second = q - v
+    measured = {"advantage": (first + second) / 2, "first": first, "second": second}
+    bob = rng.random(n) < 0.5
+    turns = pd.DataFrame(
+        {"role": np.where(bob, "bob", "alice"), "v": v.mean(axis=0), "se_v": 0.4 / np.sqrt(2)}
+    ).assign(**measured)
+    returns = value + advantage + luck + 10.0 * bob
+    found = truth.Measured("bargaining", turns, {truth.PLAIN: returns}, None)
+    share = truth.best_of_returns(found, np.ones(n, bool))
+    assert share == pytest.approx(0.5 / np.sqrt(0.5**2 + 1.0**2), abs=0.02)
 
 
 def test_the_measured_advantage_itself_points_as_far_as_noise_allows():
