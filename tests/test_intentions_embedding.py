@@ -9,9 +9,10 @@ import pytest
 
 from aria_dvc.cache.folder import VARIABLE
 from aria_dvc.credit.settings import EMBEDDER
+from aria_dvc.embedder_specs import HALF
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions import embedding
-from aria_dvc.intentions.embedding import embed_texts
+from aria_dvc.intentions.embedding import embed_texts, embedder_identity
 from aria_dvc.settings import Endpoint
 
 TEXTS = ["Is it a cat?", "Is it a dog?", "Is it a cat?", "Where does a very large animal live?"]
@@ -101,9 +102,22 @@ def test_batch_order_does_not_change_the_packaged_model_beyond_rounding(cache):
     assert together.shape == (4, 384)
 
 
+def test_a_model_rounds_on_request_and_its_vectors_are_kept_apart(cache):
+    exact = embed(TEXTS, EMBEDDER)
+    half = embed(TEXTS, EMBEDDER + HALF)
+    assert half.dtype == np.float32
+    cosines = (half * exact).sum(axis=1)
+    assert cosines.min() > 0.999
+    assert cosines.max() < 1.0
+    assert np.array_equal(embed(TEXTS, EMBEDDER), exact)
+    assert np.array_equal(embed(TEXTS, EMBEDDER + HALF), half)
+    assert embedder_identity(EMBEDDER + HALF, {}) == embedder_identity(EMBEDDER, {}) + HALF
+
+
 @pytest.mark.parametrize(
     ("texts", "source", "expected"),
     [
+        (["fine"], f"endpoint:nowhere{HALF}", "no endpoint nowhere@bfloat16 under endpoints"),
         (["fine", "  "], "m", "text 1 is empty"),
         (["fine"], "endpoint:nowhere", "no endpoint nowhere under endpoints"),
         (["fine"], "./no/such/folder", "cannot be loaded"),

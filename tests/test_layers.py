@@ -33,7 +33,7 @@ LAYERS = (
         "yaml_file",
     },
     {"cache", "progress", "records.names", "failures"},
-    {"player_specs", "settings"},
+    {"embedder_specs", "player_specs", "settings"},
     {"player_checks", "policy_checks"},
     {"params_checks"},
     {"params"},

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from aria_dvc.embedder_specs import embedder_weights
 from aria_dvc.errors import AriaError
 from aria_dvc.player_checks import pool_problems
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
@@ -259,7 +260,7 @@ def _model_problems(params: Params) -> Iterator[str]:
     sources = (
         ("base_model.source", params.base_model.source, LANGUAGE_MODELS),
         ("reward_model.backbone", params.reward_model.backbone, LANGUAGE_MODELS),
-        ("embed.source", params.embed.source, SENTENCE_MODELS),
+        ("embed.source", embedder_weights(params.embed.source), SENTENCE_MODELS),
     )
     for where, source, watched in sources:
         path = Path(source)

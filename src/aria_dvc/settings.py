@@ -335,7 +335,8 @@ class PrepareParams(Block):
 class EmbedParams(Block):
     source: str = Field(
         description="packaged model, sentence-transformers id, folder under models/sentence/, or "
-        "endpoint:NAME (paper: text-embedding-3-small)"
+        "endpoint:NAME (paper: text-embedding-3-small); @bfloat16 behind a model's name is faster "
+        "and rounds (docs/stages/embed.md)"
     )
     use_log_vectors: bool = Field(
         description="a log that carries embeddings keeps them; false embeds its texts anew"

@@ -11,6 +11,7 @@ import orjson
 
 from aria_dvc.credit.options import add_credit_options, check_credit_options, settings_of
 from aria_dvc.credit.settings import EMBEDDER
+from aria_dvc.embedder_specs import embedder_weights
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import Mine, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
@@ -145,7 +146,7 @@ def _check_files(args: argparse.Namespace) -> None:
         outputs["--quality"] = (args.quality, _is_quality)
     inputs = {"the log": args.logs, "--score": args.score or []}
     if args.embed:
-        inputs["--embed"] = [Path(args.embed)]
+        inputs["--embed"] = [Path(embedder_weights(args.embed))]
     check_files(args, outputs, inputs)
     if args.out.suffix.lower() in NOT_PARQUET:
         raise AriaError(

@@ -12,6 +12,7 @@ import numpy as np
 
 from aria_dvc.cache.folder import note_use
 from aria_dvc.cache.vectors import VectorStore, vectors_file
+from aria_dvc.embedder_specs import HALF, embedder_weights, is_half
 from aria_dvc.errors import AriaError
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.sentences import Encoder, load_encoder
@@ -105,4 +106,4 @@ def embedder_identity(source: str, endpoints: Mapping[str, Endpoint]) -> str:
     if name is not None:
         endpoint = find_endpoint(name, endpoints)
         return f"endpoint {endpoint.base_url} {endpoint.model}"
-    return fingerprint(source)
+    return fingerprint(embedder_weights(source)) + (HALF if is_half(source) else "")

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from aria_dvc.embedder_specs import embedder_weights, is_half
 from aria_dvc.errors import AriaError
 from aria_dvc.models.packaged import SENTENCE_ENCODERS, packaged_path
 from aria_dvc.models.quiet import quiet_transformers
@@ -26,22 +27,27 @@ def load_encoder(name: str) -> Encoder:
     The last one stays loaded: online training embeds every iteration's games.
 
     Args:
-        name: a packaged encoder, a sentence-transformers id or a folder.
+        name: a packaged encoder, a sentence-transformers id or a folder, maybe with `@bfloat16`
+            behind (see embedder_specs.py).
 
     Raises:
         AriaError: there is no such encoder.
     """
-    folder = packaged_path(name, SENTENCE_ENCODERS)
+    plain = embedder_weights(name)
+    folder = packaged_path(plain, SENTENCE_ENCODERS)
     if folder is not None:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import torch
     from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
 
     try:
         with quiet_transformers(), no_pickles():
-            _refuse_pickled_modules(Path(folder or name))
-            options = {"use_safetensors": True}
-            model = SentenceTransformer(str(folder or name), model_kwargs=options)
+            _refuse_pickled_modules(Path(folder or plain))
+            options: dict[str, Any] = {"use_safetensors": True}
+            if is_half(name):
+                options["dtype"] = torch.bfloat16
+            model = SentenceTransformer(str(folder or plain), model_kwargs=options)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise AriaError(
             f"embed.source: {name} cannot be loaded ({' '.join(str(error).split())[:120]}): name a "
