@@ -12,7 +12,7 @@ from aria_dvc.params import load_params
 from aria_dvc.pipeline import paths, report
 from aria_dvc.records.episodes import BrokenOff, Episode, PlayerName, Record, Tokens, Utterance
 from aria_dvc.report import figures
-from aria_dvc.report.intervals import rate
+from aria_dvc.report.intervals import mean_rate, rate
 from aria_dvc.report.metrics import pooled_curve
 
 
@@ -129,14 +129,14 @@ def test_curves_pool_the_roles_and_are_drawn_a_panel_a_game():
     curve = pooled_curve(rows)
     assert len(curve) == 12
     last = curve[(curve["variant"] == "discounted") & (curve["games"] == 16)].iloc[0]
-    expected = rate(np.arange(8) < 6)
+    expected = mean_rate([rate(np.arange(4) < 3)] * 2)
     assert last[["win_rate", "low", "high"]].tolist() == [
         expected[name] for name in ("rate", "low", "high")
     ]
     grouped = pooled_curve(rows.assign(groups="2/2 1/2"))
-    wins = np.array([1, 1, 1, 0] * 2, bool)
     last = grouped[(grouped["variant"] == "discounted") & (grouped["games"] == 16)].iloc[0]
-    expected = rate(wins, np.repeat(np.arange(4), 2))
+    of_role = rate(np.array([1, 1, 1, 0], bool), np.repeat(np.arange(2), 2))
+    expected = mean_rate([of_role] * 2)
     assert last[["low", "high"]].tolist() == [expected["low"], expected["high"]]
     figure = figures.learning_curve(curve)
     titles = [axis.get_title() for axis in figure.axes]

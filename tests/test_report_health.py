@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from aria_dvc.params import load_params
 from aria_dvc.report.closing import CAVEAT, closing_lines
-from aria_dvc.report.health import Finding, LogFacts, health
+from aria_dvc.report.health import BY_VALUES, Finding, LogFacts, health
+
+ROOT = Path(__file__).parent.parent
 
 GAIN: dict[str, Any] = {
     "pairs": 128,
@@ -24,6 +30,11 @@ GAIN: dict[str, Any] = {
     "utility": {"mean": 0.1, "low": 0.05, "high": 0.15},
 }
 RATE = {"rate": 0.5, "low": 0.4, "high": 0.6, "episodes": 128, "failures": {}}
+PAIRINGS: dict[str, Any] = {
+    f"{role} against {opponent}": {"aria": {**GAIN, "pairs": 32}}
+    for role in ("alice", "bob")
+    for opponent in ("scripted:fair", "scripted:conceding")
+}
 SOUND: dict[str, Any] = {
     "credit": {
         "log": {
@@ -57,7 +68,11 @@ SOUND: dict[str, Any] = {
         }
     },
     "evaluation": {
-        "game": {"all": {"vanilla": RATE, "aria": RATE}, "minus_vanilla": {"aria": GAIN}}
+        "game": {
+            "all": {"vanilla": RATE, "aria": RATE},
+            "minus_vanilla": {"aria": GAIN},
+            "differences": {"vanilla": {"by_pairing": PAIRINGS}},
+        }
     },
 }
 
@@ -85,9 +100,19 @@ def gain(**values):
     return lambda run: run["evaluation"]["game"]["minus_vanilla"]["aria"].update(values)
 
 
+def pairing(name, **values):
+    def change(run):
+        of = run["evaluation"]["game"]["differences"]["vanilla"]["by_pairing"]
+        of[name]["aria"].update(values)
+
+    return change
+
+
 def model(**values):
     return lambda run: run["learning"]["pair"]["reward_model"].update(values)
 
+
+COSTLY = {"utility": {"mean": -0.3, "low": -0.4, "high": -0.2}}
 
 # name: (what is wrong, the only check that finds it, what it says)
 WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
@@ -109,7 +134,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
     "k of all": (
         lambda run: selection(run).update(distinct_utterances=12),
         "k_at_edge",
-        "every different utterance",
+        "k = 12 merges nothing",
     ),
     "never won": (facts(rewards=(0.0, 0.0)), "no_success", "no success in 40 games"),
     "costs alone": (
@@ -185,6 +210,26 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         "utility_falls",
         "its own utility falls by 0.10",
     ),
+    "a loss against one": (
+        pairing("bob against scripted:fair", **COSTLY, mean=-0.2),
+        "worse_somewhere",
+        "its own utility falls by 0.30, and it wins less often (-0.20)",
+    ),
+    "wins that cost against one": (
+        pairing("alice against scripted:fair", **COSTLY),
+        "worse_somewhere",
+        "as alice against scripted:fair its own utility falls by 0.30",
+    ),
+    "deals at a loss": (
+        lambda run: run["evaluation"]["game"]["all"]["aria"].update(losing_deals=6),
+        "losing_deals",
+        "6 of 128 games end in deals that are worth less to it than none",
+    ),
+    "one trained offline alone": (
+        lambda run: run["learning"]["pair"]["policy"].update(other=dict(aria(run))),
+        "unequal_training",
+        "other did not train online as aria did",
+    ),
     "few games": (
         gain(undecided=True, pairs=24, games_needed=186),
         "undecided",
@@ -218,6 +263,39 @@ def test_what_is_wrong_is_found_and_nothing_else(name):
     assert first.line.startswith(f"{first.about}: ")
     assert set(first.record()) == {"level", "about", "check", "words", "try"}
     assert first.level == "note" or first.remedy
+
+
+def test_the_worst_pairing_is_named_once_and_what_vanilla_loses_is_not():
+    def both(run):
+        pairing("bob against scripted:fair", **COSTLY)(run)
+        worse = {"utility": {"mean": -0.5, "low": -0.6, "high": -0.4}}
+        pairing("alice against scripted:fair", **worse)(run)
+        run["evaluation"]["game"]["all"]["vanilla"] = {**RATE, "losing_deals": 9}
+
+    (one,) = changed(both)
+    assert one.words.startswith("as alice against scripted:fair its own utility falls by 0.50")
+
+
+def test_the_credit_that_remedies_name_runs_with_the_shipped_params(tmp_path):
+    """A variant beside the shipped one, as the remedy says it."""
+    known = yaml.safe_load((ROOT / "params.yaml").read_text("utf-8"))
+    named = re.fullmatch(r"a variant with (.*) \((aggregate\.further): (.*)\)", BY_VALUES)
+    known["variants"]["more"] = yaml.safe_load(f"{{{named[1]}}}")
+    known["aggregate"]["further"] = yaml.safe_load(named[3])
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(known, sort_keys=False), "utf-8")
+    params = load_params(tmp_path / "params.yaml")
+    assert params.variant("more").credit == "gae"
+
+
+def test_rewards_that_remedies_name_are_known(tmp_path):
+    (one,) = changed(gain(utility={"mean": -0.1, "low": -0.14, "high": -0.06}))
+    rules = re.fullmatch(r"rewards\.game: (\w+) or (\w+)", one.remedy).groups()
+    known = (ROOT / "params.yaml").read_text("utf-8")
+    for rule in rules:
+        text = re.sub(r"(\nrewards:.*\n(?:.*\n)*?  bargaining:) \w+", rf"\1 {rule}", known)
+        assert f"bargaining: {rule}" in text
+        (tmp_path / "params.yaml").write_text(text, "utf-8")
+        load_params(tmp_path / "params.yaml")
 
 
 def test_worse_is_said_where_the_table_of_the_report_says_it():

@@ -31,6 +31,7 @@ from aria_dvc.report.intervals import (
     is_shown,
     mcnemar,
     mean_interval,
+    mean_rate,
     paired_difference,
     rate,
     share_of_turns,
@@ -698,3 +699,45 @@ def test_what_is_said_over_and_over_is_on_the_map():
     assert all(len(set(rows)) == 20 for rows in drawn)
     assert len({rows.tobytes() for rows in drawn}) == 20
     assert project(vectors, 1000, 0)[0].tolist() == list(range(200))
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.3), (0.1, 0.7), (0.0, 1.0)])
+def test_the_mean_of_rates_has_an_interval_that_covers(rates):
+    rng, covered = np.random.default_rng(3), 0
+    for _ in range(400):
+        found = mean_rate([rate(rng.random(40) < p) for p in rates])
+        covered += found["low"] <= np.mean(rates) <= found["high"]
+        assert found["episodes"] == 80
+        assert 0 <= found["low"] <= found["rate"] <= found["high"] <= 1
+    assert covered >= 0.93 * 400
+
+
+def test_one_rate_is_its_own_mean():
+    alone = rate(np.arange(10) < 3)
+    assert mean_rate([alone]) == pytest.approx(alone)
+
+
+def test_differences_by_role_and_opponent_are_those_of_their_games_alone():
+    rows = [
+        played(variant, str(number), won, role=role)
+        | {"opponent": opponent, "utility": -0.2 if won and role == "bob" else 0.1}
+        for variant in ("vanilla", "aria")
+        for role in ("alice", "bob")
+        for opponent in ("scripted:fair", "scripted:conceding")
+        for number in range(10)
+        for won in [variant == "aria" and (role, opponent) == ("bob", "scripted:fair")]
+    ]
+    games = pd.DataFrame(rows)
+    found = evaluation_metrics(games, adversarial=True)
+    pairings = found["differences"]["vanilla"]["by_pairing"]
+    assert {name: of["aria"]["mean"] for name, of in pairings.items()} == {
+        "alice against scripted:conceding": 0.0,
+        "alice against scripted:fair": 0.0,
+        "bob against scripted:conceding": 0.0,
+        "bob against scripted:fair": 1.0,
+    }
+    assert pairings["bob against scripted:fair"]["aria"]["pairs"] == 10
+    assert found["all"]["aria"]["losing_deals"] == 10
+    assert found["all"]["vanilla"]["losing_deals"] == 0
+    one = evaluation_metrics(games[games["opponent"] == "scripted:fair"], adversarial=True)
+    assert one["differences"]["vanilla"]["by_pairing"] == {}

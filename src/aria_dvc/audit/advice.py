@@ -90,8 +90,7 @@ def _cells(report: dict[str, Any]) -> list[str]:
         return []
     return [
         f"Aggregation by whole histories changes {share:.0%} of your turns, the others are alone "
-        "in their cell: use `--method regression`, `kernel` or `shrinkage`, or cells of recent "
-        "history (`aria_recent`)."
+        "in their cell: use `--method gae`, or cells of recent history (`aria_recent`)."
     ]
 
 

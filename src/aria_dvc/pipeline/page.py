@@ -62,10 +62,10 @@ def log_tables(run: Run, name: str) -> LogTables:
 def _learning(run: Run, name: str) -> dict[str, Any]:
     category = run.params.logs[name].category
     if category not in run.params.categories:
-        return learning_block(run.course.iloc[:0], {}, {})
+        return learning_block(category, run.course.iloc[:0], {}, {})
     course = run.course[run.course["log"] == name]
     model = run.learning[category]["reward_model"]
-    return learning_block(course, _histories(run, category), model)
+    return learning_block(category, course, _histories(run, category), model)
 
 
 def _histories(run: Run, category: str) -> Mapping[str, pd.DataFrame]:

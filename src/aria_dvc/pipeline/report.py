@@ -314,8 +314,8 @@ def _intention_map(run: Run, name: str, pictures: Pictures) -> None:
     drawn, points = run.projected(name, log.points)
     labels, counts = log.labels[log.clustered][drawn], log.distinct.count[log.distinct.point[drawn]]
     title = f"{name}: {len(np.unique(log.labels[log.clustered]))} intentions"
-    shown = counted(run.credit[name]["selected_k"], len(log), "utterances")
+    shown = counted(run.credit[name]["selected_k"], int(log.clustered.sum()), "utterances")
     names = dict(zip(table["intention"].tolist(), table["name"], strict=True))
     figure = figures.intention_map(points, labels, counts, names, title)
-    drawn_of = f"{name}, {shown} ({len(drawn)} different ones drawn)"
+    drawn_of = f"{name}, {shown} ({len(drawn)} different texts drawn)"
     pictures.save(figure, f"intentions_{name}", drawn_of)

@@ -104,9 +104,10 @@ def _warnings(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _remedies(findings: Sequence[Finding]) -> Iterator[str]:
-    named = _of_each_check([one for one in findings if one.remedy])[:MOST_REMEDIES]
-    if named:
-        yield "try next: " + "; ".join(f"{one.remedy} ({one.about})" for one in named)
+    named = _of_each_check([one for one in findings if one.remedy])
+    told = list(dict.fromkeys(f"{one.remedy} ({one.about})" for one in named))
+    if told:
+        yield "try next: " + "; ".join(told[:MOST_REMEDIES])
 
 
 def _of_each_check(findings: Sequence[Finding]) -> list[Finding]:

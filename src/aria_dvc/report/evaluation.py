@@ -24,6 +24,8 @@ from aria_dvc.settings import VANILLA
 if TYPE_CHECKING:
     import pandas as pd
 
+    Parts = list[tuple[str, pd.DataFrame]]
+
 PAIR = ["role", "opponent", "episode"]
 MEASURES = (
     "reward",
@@ -37,7 +39,7 @@ MEASURES = (
 PAIRED = ("reward", "utility")
 """Measures whose paired differences are reported beside that of won games."""
 RATE = ("rate", "low", "high", "episodes")
-FAMILIES = ("all", "by_role", "by_opponent")
+FAMILIES = ("all", "by_role", "by_opponent", "by_pairing")
 """Differences of one family stand in one table, over all games: Holm's p is for all of them."""
 
 
@@ -57,15 +59,17 @@ def evaluation_metrics(
 
     Returns:
         all: by variant (see `_variant_metrics`); by_role, by_opponent: name -> by variant;
-        differences: baseline -> see `_differences`; minus_vanilla: its `all` for vanilla;
-        winnable: rates and differences of the winnable games alone; by_kind: kind -> by variant,
-        where tasks have kinds.
+        differences: baseline -> the others minus it: `all`, `by_role`, `by_opponent`, and
+        `by_pairing` ("alice against scripted:fair"), empty for one role or opponent;
+        minus_vanilla: its `all` for vanilla; winnable: rates and differences of the winnable games
+        alone; by_kind: kind -> by variant, where tasks have kinds.
     """
     roles, opponents = (_parts(games, name) for name in ("role", "opponent"))
     by_kind = {k: _by_variant(rows, adversarial) for k, rows in _parts(games, "kind")}
     compared = tuple(dict.fromkeys((VANILLA, *baselines)))
+    parts = {"by_role": roles, "by_opponent": opponents, "by_pairing": _pairings(roles, opponents)}
     differences = {
-        name: _differences(games, compared[: place + 1], roles, opponents)
+        name: _differences(games, compared[: place + 1], parts)
         for place, name in enumerate(compared)
     }
     return {
@@ -109,22 +113,29 @@ def _family(of: dict[str, Any], family: str) -> Iterator[dict[str, Any]]:
             yield from gains.values()
 
 
-def _parts(games: pd.DataFrame, name: str) -> list[tuple[str, pd.DataFrame]]:
+def _parts(games: pd.DataFrame, name: str) -> Parts:
     return [(str(value), rows) for value, rows in games.groupby(name, sort=name != "kind")]
 
 
+def _pairings(roles: Parts, opponents: Parts) -> Parts:
+    """The games of a role against an opponent; none where that is what the others show."""
+    if len(roles) < 2 or len(opponents) < 2:
+        return []
+    return [
+        (f"{role} against {opponent}", rows)
+        for role, played in roles
+        for opponent, rows in _parts(played, "opponent")
+    ]
+
+
 def _differences(
-    games: pd.DataFrame,
-    baselines: Sequence[str],
-    roles: Sequence[tuple[str, pd.DataFrame]],
-    opponents: Sequence[tuple[str, pd.DataFrame]],
+    games: pd.DataFrame, baselines: Sequence[str], parts: Mapping[str, Parts]
 ) -> dict[str, Any]:
-    """The other variants minus the last baseline: over all games, by role and by opponent."""
-    return {
-        "all": _gains(games, baselines),
-        "by_role": {role: _gains(rows, baselines) for role, rows in roles},
-        "by_opponent": {name: _gains(rows, baselines) for name, rows in opponents},
+    """The other variants minus the last baseline: over all games, and by part of each family."""
+    by_family = {
+        family: {name: _gains(rows, baselines) for name, rows in of} for family, of in parts.items()
     }
+    return {"all": _gains(games, baselines), **by_family}
 
 
 def _by_variant(rows: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
@@ -177,6 +188,7 @@ def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
     rate, low, high, episodes: won or solved. means: measure -> mean over the games that have it,
     interval by configuration. failed: games that a player could not go on with; failures: their
     number by role and kind, failure_rates: the same as rates. agreement: games with a deal.
+    losing_deals: number of games that left it less than no deal does (utility below 0).
     """
     failed = part[part["failure_kind"] != ""]
     labels = (part["failure_role"] + ": " + part["failure_kind"]).where(part["failure_kind"] != "")
@@ -197,6 +209,8 @@ def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
         result["no_deal_rate"] = float(part["no_deal"].mean())
         agreed = ~part["no_deal"].astype(bool) & (part["failure_kind"] == "")
         result["agreement"] = _rate(part.assign(agreed=agreed), "agreed")
+        if "utility" in part:
+            result["losing_deals"] = int((part["utility"] < 0).sum())
     answered = part[part["executed"].notna()]
     if len(answered):
         counts = (answered[name].to_numpy(dtype=int) for name in ("executed", "turns"))

@@ -13,10 +13,13 @@ from typing import Any, Literal
 
 from aria_dvc.report.intervals import SIGNIFICANT, is_shown
 from aria_dvc.report.metrics import gradient_ratio
+from aria_dvc.settings import VANILLA
 
 IDLE_CELLS = 0.8
 MANY_FAILURES = 0.25
 MANY_ZEROS = 0.9
+BY_VALUES = "a variant with credit: gae, advantage: value (aggregate.further: [gae])"
+"""What tells actions apart best by the truth (docs/credit.md), as params.yaml says it."""
 NO_REPLY = frozenset({"context_full", "request_refused", "no_answer"})
 """Kinds of failure without any text; the others are of texts that were no legal move."""
 CHECKS = (
@@ -24,8 +27,11 @@ CHECKS = (
     "equal_outcomes",
     "refused_moves",
     "no_step",
+    "unequal_training",
     "worse",
+    "worse_somewhere",
     "utility_falls",
+    "losing_deals",
     "not_after_correction",
     "reward_model_constant",
     "reward_model_undefined",
@@ -123,7 +129,7 @@ def _log_findings(log: str, numbers: Mapping[str, Any], facts: LogFacts) -> Iter
             "aggregation_idle",
             f"aggregation is idle: {_percent(numbers['singleton_share'])} of the turns are alone "
             "in their cell and keep their own return",
-            "aggregate.method: regression, shrinkage or aria_recent",
+            f"{BY_VALUES}, or aggregate.method: aria_recent",
         )
     if "r2" in quality:
         yield from _held_out(log, quality["r2"].get("method"))
@@ -152,7 +158,7 @@ def _choice_of_k(
     hint = ", ".join(f"{name}: {value}" for name, value in others.items())
     remedies = [f"another select_k.method ({hint})"] if others else []
     if k >= distinct:
-        words = f"k = {k} gives every different utterance an intention of its own"
+        words = f"k = {k} merges nothing: no more different texts were embedded"
         yield Finding(log, "k_at_edge", words, ", or ".join([*remedies, "more games"]))
     elif k in k_range:
         side = "smallest" if k == k_range[0] else "largest"
@@ -169,7 +175,7 @@ def _held_out(log: str, r2: float | None) -> Iterator[Finding]:
             log,
             "credit_no_better_than_mean",
             f"the credit predicts unseen games no better than their mean (R2 {r2:.2f})",
-            "aggregate.method: regression, or more games",
+            f"more games, or {BY_VALUES}",
         )
 
 
@@ -179,8 +185,14 @@ def _learning_findings(category: str, of: Mapping[str, Any]) -> Iterator[Finding
         yield from _reward_model(category, model)
     for log, progress in of["progress"].get("logs", {}).items():
         yield from _progress(log, progress["sum_r2"])
+    online = of.get("online", {})
     for variant, policy in of["policy"].items():
-        yield from _policy(f"{category}, {variant}", policy, of.get("online", {}).get(variant, {}))
+        yield from _policy(f"{category}, {variant}", policy, online.get(variant, {}))
+    offline = [name for name, policy in of["policy"].items() if policy.get("steps")]
+    if alone := [name for name in offline if online and name not in online]:
+        words = f"{', '.join(alone)} did not train online as {', '.join(online)} did: no fair race"
+        remedy = f"online.variants: [{', '.join([*online, *alone])}]"
+        yield Finding(category, "unequal_training", words, remedy)
 
 
 def _reward_model(category: str, model: Mapping[str, Any]) -> Iterator[Finding]:
@@ -222,8 +234,12 @@ def _game_findings(game: str, of: Mapping[str, Any]) -> Iterator[Finding]:
             words = f"no success in {count} games (the true rate may be up to {reach})"
             yield Finding(about, "no_success", words, "more evaluate.games.*.episodes")
         yield from _failures(about, numbers["failures"], count)
+        if losing := 0 if variant == VANILLA else numbers.get("losing_deals", 0):
+            words = f"{losing} of {count} games end in deals that are worth less to it than none"
+            yield Finding(about, "losing_deals", words, _by_worth(game))
     for variant, gain in of["minus_vanilla"].items():
-        yield from _difference(f"{game}, {variant}", gain)
+        yield from _difference(game, variant, gain)
+        yield from _worse_somewhere(game, variant, of["differences"][VANILLA]["by_pairing"])
 
 
 def _failures(about: str, kinds: Mapping[str, int], games: int) -> Iterator[Finding]:
@@ -240,7 +256,26 @@ def _failures(about: str, kinds: Mapping[str, int], games: int) -> Iterator[Find
     yield Finding(about, "refused_moves", words, remedy)
 
 
-def _difference(about: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
+def _worse_somewhere(
+    game: str, variant: str, pairings: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """The role and opponent of the greatest loss of own utility, if its interval leaves out 0."""
+    gains = {name: of[variant] for name, of in pairings.items() if variant in of}
+    losses = {
+        name: gain["utility"]["mean"]
+        for name, gain in gains.items()
+        if gain.get("utility") and (gain["utility"]["high"] or 0) < 0
+    }
+    if losses:
+        worst = min(losses, key=losses.__getitem__)
+        words = f"as {worst} its own utility falls by {-losses[worst]:.2f}"
+        if gains[worst]["mean"] < 0:
+            words += f", and it wins less often ({signed(gains[worst]['mean'])})"
+        yield Finding(f"{game}, {variant}", "worse_somewhere", words, _by_worth(game))
+
+
+def _difference(game: str, variant: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
+    about = f"{game}, {variant}"
     if is_shown(gain) and gain["high"] < 0:
         words = f"does worse than vanilla ({signed(gain['mean'])})"
         yield Finding(about, "worse", words, "a smaller learning rate, or another credit")
@@ -248,7 +283,7 @@ def _difference(about: str, gain: Mapping[str, Any]) -> Iterator[Finding]:
     if utility and utility["high"] is not None and utility["high"] < 0 <= least:
         hides = "winning more often hides" if gain["mean"] > 0 else "its win rate does not show"
         words = f"its own utility falls by {-utility['mean']:.2f}, which {hides}"
-        yield Finding(about, "utility_falls", words, "rewards: soft_win or utility")
+        yield Finding(about, "utility_falls", words, _by_worth(game))
     if gain.get("undecided"):
         needed, words = gain["games_needed"], f"undecided after {gain['pairs']} pairs of games"
         more = "no number of games would decide" if gain["mean"] == 0 else f"{needed} would decide"
@@ -270,6 +305,11 @@ def _comparison_findings(evaluation: Mapping[str, Any]) -> Iterator[Finding]:
             "corrected for their number (Holm)"
         )
         yield Finding("evaluation", "several_differences", words, level="note")
+
+
+def _by_worth(game: str) -> str:
+    """The remedy where winning costs more than it brings."""
+    return f"rewards.{game}: utility or soft_win"
 
 
 def signed(value: float) -> str:

@@ -43,6 +43,9 @@ COLUMNS = {
 }
 
 
+DIGITS = 12
+
+
 def intention_table(
     log: Log, credit: np.ndarray, words: Sequence[str] | None = None, examples: int = EXAMPLES
 ) -> pd.DataFrame:
@@ -83,7 +86,8 @@ def above_turn(log: Log, credit: np.ndarray) -> np.ndarray:
     turn = log.turn[log.actions]
     cell = log.role_codes[log.actions] * (int(turn.max(initial=0)) + 1) + turn
     sums = np.bincount(cell, weights=credit)
-    return credit - (sums / np.maximum(np.bincount(cell), 1))[cell]
+    above = credit - (sums / np.maximum(np.bincount(cell), 1))[cell]
+    return above.round(DIGITS) + 0.0  # a mean of equal numbers may miss them by a rounding error
 
 
 def spread_out(log: Log, of_actions: np.ndarray) -> np.ndarray:

@@ -58,6 +58,22 @@ def design_effect(wins: np.ndarray, clusters: np.ndarray) -> float:
     return max(1.0, count / (count - 1) * spread / (won * (n - won) / n))
 
 
+def mean_rate(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Unweighted mean of independent rates (see `rate`; of at least one), episodes added.
+
+    The interval is made of theirs, by the method of variance estimates recovery (Zou and Donner,
+    2008): the squared distances of the ends from the rates add up as variances do.
+    """
+    share, low, high = (np.array([one[key] for one in rates]) for key in ("rate", *BOUNDS))
+    mean = float(share.mean())
+    return {
+        "rate": mean,
+        "low": mean - float(np.linalg.norm(share - low)) / len(share),
+        "high": mean + float(np.linalg.norm(high - share)) / len(share),
+        "episodes": sum(one["episodes"] for one in rates),
+    }
+
+
 def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
     """Wilson's interval, which scipy has for whole n only."""
     scale, centre = 1 + z**2 / n, share + z**2 / (2 * n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from aria_dvc.credit.chain import largest_k
 from aria_dvc.credit.variance import variances
 from aria_dvc.records.tables import records_of
-from aria_dvc.report.intervals import rate
+from aria_dvc.report.intervals import mean_rate, rate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,26 +106,30 @@ def gradient_ratio(policy: dict[str, Any]) -> float | None:
 
 
 def pooled_curve(course: pd.DataFrame) -> pd.DataFrame:
-    """Learning curves over both roles: log, variant, games, episodes, wins, win_rate, low, high.
+    """Learning curves over all roles: log, variant, games, episodes, win_rate, low, high.
+
+    Every role counts alike, as in the evaluation: how many of an iteration's games each plays is
+    drawn, and roles differ more than iterations do.
 
     Args:
         course: rows of online.csv (see learning/course.py) with a column `variant`. Without its
             column `groups` the intervals take all games as independent.
     """
     rows = course.assign(wins=course["win_rate"] * course["episodes"])
-    points = rows.groupby(["log", "variant", "games"], sort=False)
-    pooled, won = points[["episodes", "wins"]].sum(), [_pooled_rate(part) for _, part in points]
+    points = rows[rows["episodes"] > 0].groupby(["log", "variant", "games"], sort=False)
+    pooled = points[["episodes"]].sum()
+    won = [mean_rate([_rate_of_role(row) for row in of.to_dict("records")]) for _, of in points]
     columns = {"win_rate": "rate", "low": "low", "high": "high"}
     numbers = {name: [numbers[key] for numbers in won] for name, key in columns.items()}
     return pooled.assign(**numbers).reset_index()
 
 
-def _pooled_rate(rows: pd.DataFrame) -> dict[str, Any]:
-    """The win rate of all games of some rows; groups of games are clusters."""
-    if "groups" not in rows or rows["groups"].isna().any():
-        return rate(np.arange(round(rows["episodes"].sum())) < round(rows["wins"].sum()))
-    texts = " ".join(rows["groups"]).split()
-    groups = [tuple(map(int, text.split("/"))) for text in texts]
+def _rate_of_role(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The win rate of a role's games of one iteration; groups of games are clusters."""
+    texts = row.get("groups")
+    if not isinstance(texts, str):
+        return rate(np.arange(round(row["episodes"])) < round(row["wins"]))
+    groups = [tuple(map(int, text.split("/"))) for text in texts.split()]
     wins = np.concatenate([np.arange(played) < won for won, played in groups])
     return rate(wins, np.repeat(np.arange(len(groups)), [played for _, played in groups]))
 

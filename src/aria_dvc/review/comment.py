@@ -102,7 +102,8 @@ def _moved(found: list[Change]) -> tuple[list[str], list[str]]:
     if not found:
         return [], []
     said = f"{len(rows)} of {compared} figures moved beyond their interval"
-    chance = f" (with nothing changed it would be at most about {by_chance(found):.0f})"
+    most = f"{by_chance(found):.0f}"
+    chance = f" (among games of the same policies at most about {most}; training anew moves more)"
     others = f"; new: {len(new)}, gone: {gone}" if new or gone else ""
     lead = ["### Figures", f"{said}{chance if rows else ''}{others}."]
     if rows or new:

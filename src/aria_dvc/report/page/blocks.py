@@ -67,6 +67,8 @@ def log_block(tables: LogTables, most: float) -> Block:
     return {
         "k": k,
         "utterances": len(log),
+        "clustered": int(log.clustered.sum()),
+        "fixed": len(np.unique(log.labels[~log.clustered])),
         "episodes": log.episodes,
         "actions": len(tables.rewards),
         "intentions": _intentions(tables.intentions),

@@ -60,21 +60,27 @@ def verdict(difference: Mapping[str, Any]) -> str:
 
 
 def learning_block(
-    course: pd.DataFrame, histories: Mapping[str, pd.DataFrame], reward_model: Mapping[str, Any]
+    category: str,
+    course: pd.DataFrame,
+    histories: Mapping[str, pd.DataFrame],
+    reward_model: Mapping[str, Any],
 ) -> Block:
     """How the policies that learn from one log were trained.
 
     Args:
+        category: whose policies these are; its logs train them together.
         course: rows of online.csv of that log, with a column `variant`; may be empty.
         histories: variant -> its offline steps (step, and columns of HISTORY).
         reward_model: what the stage reward_model measured on held-out episodes.
 
     Returns:
-        online: variant -> games, win_rate, low, high, mean_reward and the columns of TRAINING
-        that there are, by iteration; offline: variant -> step and columns; reward_model.
+        category; online: variant -> games, episodes, win_rate, low, high, mean_reward (every role
+        alike) and the columns of TRAINING that there are, by iteration; offline: variant -> step
+        and columns; reward_model.
     """
     kept = ("not_trained", "r2", "r2_low", "r2_high", "spearman", "mse", "mse_of_mean")
     return {
+        "category": category,
         "online": _online(course) if len(course) else {},
         "offline": {
             name: _series(history, ("step", *HISTORY)) for name, history in histories.items()
@@ -89,11 +95,9 @@ def _online(course: pd.DataFrame) -> Block:
     for name, rows in course.groupby("variant", sort=False):
         curve = pooled[pooled["variant"] == name]
         by_games = rows.groupby("games", sort=False)
-        weights = rows["episodes"] * rows["mean_reward"]
-        reward = weights.groupby(rows["games"], sort=False).sum() / by_games["episodes"].sum()
         block[str(name)] = {
-            **_series(curve, ("games", "win_rate", "low", "high")),
-            "mean_reward": _list(reward.to_numpy()),
+            **_series(curve, ("games", "episodes", "win_rate", "low", "high")),
+            "mean_reward": _list(by_games["mean_reward"].mean().to_numpy()),
             **_series(by_games.first().reset_index(), TRAINING),
         }
     return block

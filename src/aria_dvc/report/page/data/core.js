@@ -91,7 +91,7 @@ function layout(more = {}) {
 const titled = (text) => ({ text: plain(text), font: { size: 13 }, x: 0.02, xanchor: "left", y: 0.99, yanchor: "top" });
 
 const config = (name) => ({
-  displaylogo: false, responsive: true,
+  displaylogo: false, responsive: true, displayModeBar: finger() ? false : "hover",
   toImageButtonOptions: { format: "svg", filename: `${logName()}-${name}-${shared.run}` },
 });
 
@@ -99,8 +99,8 @@ function caption(node, text) {
   node.closest("figure").querySelector("figcaption").textContent = text;
 }
 
-function captionOf(data, what) {
-  const counted = `k = ${data.k}, n = ${data.utterances.toLocaleString("en")} utterances`;
+function captionOf(data, what, utterances = data.utterances) {
+  const counted = `k = ${data.k}, n = ${utterances.toLocaleString("en")} utterances`;
   return `${what} ${words(logName())}, ${counted}, seed ${shared.seed}, run ${shared.run}.`;
 }
 

@@ -79,17 +79,24 @@ function drawCells(node, data) {
 }
 
 function drawOnline(node, data, name) {
-  const traces = trainingLines(data.learning.online, name, "games", "lines+markers");
-  return drawTraining(node, data, traces, name, "games learned from");
+  const all = Object.entries(data.learning.online);
+  const courses = all.filter(([, columns]) => columns.games.length > 1);
+  if (all.length && !courses.length) return nothing(node, `${shared.learning[name]}: one iteration is no curve.`);
+  const played = courses.flatMap(([, columns]) => columns.episodes).reduce((a, b) => a + b, 0);
+  const own = `${name === "win_rate" ? "95 % intervals, e" : "E"}very role alike. ${words(logName())}, n = ${played.toLocaleString("en")} games`;
+  const traces = trainingLines(Object.fromEntries(courses), name, "games", "lines+markers");
+  return drawTraining(node, traces, name, "games learned from", ["win_rate", "mean_reward"].includes(name) ? own : ofCategory(data));
 }
 
 function drawOffline(node, data, name) {
-  return drawTraining(node, data, trainingLines(data.learning.offline, name, "step", "lines"), name, "step");
+  return drawTraining(node, trainingLines(data.learning.offline, name, "step", "lines"), name, "step", ofCategory(data));
 }
 
-function drawTraining(node, data, traces, name, axis) {
+const ofCategory = (data) => `Policies of the category ${words(data.learning.category)}, trained on all of its logs`;
+
+function drawTraining(node, traces, name, axis, what) {
   if (!traces.length) return nothing(node, `${shared.learning[name]}: no training recorded it.`);
-  caption(node, captionOf(data, name === "win_rate" ? "With 95 % intervals." : ""));
+  caption(node, `${what}, seed ${shared.seed}, run ${shared.run}.`);
   return show(node, traces, { title: titled(shared.learning[name]), xaxis: { title: { text: axis } } }, `learning-${name}`);
 }
 

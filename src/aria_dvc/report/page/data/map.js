@@ -33,10 +33,10 @@ function drawMap(node, data) {
     x: points.map(([point]) => data.map.x[point]), y: points.map(([point]) => data.map.y[point]), ...look,
   }));
   const total = kept.reduce((sum, [, count]) => sum + count, 0);
-  filters().shown.textContent = `${kept.length.toLocaleString("en")} of ${data.map.distinct.toLocaleString("en")} distinct utterances, said ${total.toLocaleString("en")} times`;
+  filters().shown.textContent = `${kept.length.toLocaleString("en")} of ${data.map.distinct.toLocaleString("en")} different embedded texts, said ${total.toLocaleString("en")} times`;
   const bare = { showgrid: false, zeroline: false, showticklabels: false };
   const less = kept.length < found.length ? ` This browser has no WebGL: only ${MOST_SVG.toLocaleString("en")} are drawn.` : "";
-  caption(node, captionOf(data, `UMAP, for looking only; the larger a point, the more often it was said.${less}`));
+  caption(node, captionOf(data, `UMAP, for looking only; the larger a point, the more often it was said.${less}`, data.clustered));
   const drawing = show(node, traces, { xaxis: bare, yaxis: bare, margin: { l: 8, r: 8, t: 8, b: 8 }, legend: { orientation: "h", y: -0.02 }, hovermode: "closest", dragmode: "pan", uirevision: logName() }, "map");
   return drawing.then(() => listen(node));
 }
