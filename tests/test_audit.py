@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from aria_dvc.__main__ import main
+from aria_dvc.audit.advice import _signal
 from aria_dvc.audit.judged import leakage, parts
 
 TOPICS = ["weather", "price", "colour"]
@@ -284,3 +285,61 @@ def test_a_number_out_of_range_is_one_line(tmp_path, capsys, option, value):
     assert main(["audit", str(tmp_path / "no log"), option, value]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {option} is {value}")
+
+
+def row(method: str, value: float, low: float, over: str = "over_turn_index") -> dict[str, Any]:
+    none = {"value": 0.0, "low": -0.1, "high": 0.1}
+    both = {"over_constant": none, "over_turn_index": none}
+    known = {"value": value, "low": low, "high": 2 * value - low}
+    return {"method": method, "role": "all", **both, over: known}
+
+
+NOTHING = row("turn_index", 0.0, -0.1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        # the largest value may be the least certain
+        ([NOTHING, row("aria", 0.123, -0.08), row("regression", 0.105, 0.016)], "regression exp"),
+        ([NOTHING, row("aria", 0.003, 0.001)], "nothing beats the mean"),  # the discount's own
+        ([row("turn_index", 0.003, 0.001, "over_constant")], "nothing beats the mean"),
+        ([row("turn_index", 0.1, 0.05, "over_constant")], "nothing beats the turn index"),
+    ],
+)
+def test_signal_is_what_is_of_some_size_with_its_interval(rows, said):
+    (found,) = _signal({"contents": {"groups": 40}, "signal": rows})
+    assert said in found
+
+
+def test_a_small_scale_is_no_constant(tmp_path):
+    path = write(tmp_path, "action")
+    whole = audited(path, "--credit", "step")
+    path.write_text(path.read_text().replace('"step": 1.0', '"step": 1e-9'))
+    small = audited(path, "--credit", "step")
+    assert small["credit"]["variance"] == pytest.approx(1e-18 * whole["credit"]["variance"])
+    for name in ("parts", "leakage", "effective_turns", "sign_agreement"):
+        assert small["credit"][name] == whole["credit"][name]
+    assert not any("teaches nothing" in said for said in small["advice"])
+
+
+def test_the_table_of_aria_credit_is_audited_as_it_is(tmp_path, capsys):
+    log, table = write(tmp_path, "action"), tmp_path / "c.parquet"
+    made = ["credit", str(log), "--k", "4", "--method", "shrinkage", "--out", str(table)]
+    assert main(made) == 0
+    known = pd.read_parquet(table)
+    report = audited(log, "--credit", f"{table}:advantage")
+    assert report["credit"]["actions"] == len(known)
+    assert report["credit"]["mean"] == pytest.approx(known["advantage"].mean())
+    assert audited(log, "--credit", str(table))["credit"]["mean"] == pytest.approx(
+        known["credit"].mean()
+    )
+    capsys.readouterr()
+    assert main(["audit", str(log), "--credit", f"{table}:cell"]) == 1
+    assert "cell is no credit of a table" in capsys.readouterr().err
+    log.write_text(log.read_text().replace("what about", "how about"))
+    assert main(["audit", str(log), "--credit", str(table)]) == 1
+    assert "has another text" in capsys.readouterr().err
+    write(tmp_path, "action", episodes=40)
+    assert main(["audit", str(log), "--credit", str(table)]) == 1
+    assert "of no utterance of this log" in capsys.readouterr().err

@@ -234,3 +234,9 @@ def test_a_log_in_memory_has_every_text_once():
     log = log_of(iter(episodes), 0.95, own_vectors=False)
     said = episodes[0].utterances
     assert all(found is own.text for found, own in zip(log.text, said, strict=True))
+
+
+@pytest.mark.parametrize("log", [{"messages": []}, None, 3])
+def test_what_is_no_log_is_named_by_its_type(log):
+    with pytest.raises(AriaError, match=f"log is a {type(log).__name__}: give a path"):
+        aria_dvc.credit(log)

@@ -189,6 +189,50 @@ def test_verl_is_split_where_the_template_names_a_role():
     assert said(plain) == [("user", "2 + 2?"), ("assistant", "The user is right: 4.")]
 
 
+def test_an_empty_turn_of_verl_is_a_turn_and_an_opening_is_none():
+    output = "Let me.\nuser\nr\nassistant\n\nuser\nmore\nassistant\nIt is 4.\nuser\n"
+    episode = only({**VERL, "output": output})
+    assert said(episode)[1:] == [
+        ("assistant", "Let me."),
+        ("user", "r"),
+        ("assistant", "(empty)"),
+        ("user", "more"),
+        ("assistant", "It is 4."),
+    ]
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
+def test_thoughts_that_are_not_read_are_told(tmp_path, caplog, key):
+    thinking = [m | {key: "hm"} if m["role"] == "assistant" else m for m in CHAT]
+    read_log(lines(tmp_path / "log.jsonl", {**OPENAI, "messages": thinking}))
+    assert f"{key} of a message is not read" in caplog.text
+    caplog.clear()
+    read_log(lines(tmp_path / "log.jsonl", OPENAI))
+    assert "not read" not in caplog.text
+
+
+@pytest.mark.parametrize(("task", "named"), [("a", "a"), (2, "2"), (2.0, "2")])
+def test_a_group_is_named_by_its_value(task, named):
+    entry = {**OPENAI, "info": {"task": task}}
+    (episode,) = read_entries([entry], Reading(group_by="info.task"))
+    assert episode.group_id == named
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\u200b", None])
+def test_no_group_is_made_of_blanks(blank):
+    with pytest.raises(AriaError, match=r"no field info\.task to group by"):
+        read_entries([{**OPENAI, "info": {"task": blank}}], Reading(group_by="info.task"))
+
+
+@pytest.mark.parametrize("score", [1.7e308, -3.4e38, 2e15])
+def test_marks_for_no_score_are_no_rewards(score):
+    with pytest.raises(AriaError, match=r"beyond 1e\+15: rescale, or remove it"):
+        read_entries([{**VERL, "score": score}])
+    told = [m | {"step": score} if m["role"] == "assistant" else m for m in CHAT]
+    with pytest.raises(AriaError, match=r"step of message .* beyond"):
+        read_entries([{**OPENAI, "messages": told}], Reading(column="step"))
+
+
 def test_verl_groups_by_prompt():
     entries = [VERL, {**VERL, "output": "Four."}, {**VERL, "input": "user\n3 + 3?"}]
     first, second, third = read_entries(entries)

@@ -204,7 +204,7 @@ def test_a_folder_is_read_in_natural_order_and_says_what_it_leaves_out(tmp_path,
     episodes = read_log(tmp_path)
     assert [e.episode_id for e in episodes] == [
         "2.jsonl:000000",
-        "10.jsonl:000001",
+        "10.jsonl:000000",
         "sub/more.jsonl.gz:c1",
     ]
     assert "notes.md left out: no log by its suffix" in caplog.text
@@ -348,6 +348,37 @@ def test_bad_entries_are_skipped_counted_and_kept(tmp_path, caplog):
     assert "already used at" in kept[5]["problem"]
     assert rejected.kinds.total() == 6
     assert f"all 6 of them: {tmp_path / 'rejected'}" in caplog.text
+
+
+NO_TEXT = b'{"messages": [{"role": "a", "content": ""}], "reward": 1}'
+
+
+@pytest.mark.parametrize("bad", [*BAD, NO_TEXT])
+def test_an_id_is_the_number_of_the_entry_whatever_is_left_out(tmp_path, bad):
+    good = orjson.dumps({"messages": chat("agent")["messages"], "rewards": {"agent": 1}})
+    log = tmp_path / "log"
+    log.write_bytes(b"\n".join([good, bad, good, good]))
+    rejected = Rejected(tmp_path / "rejected")
+    episodes = list(iter_log(log, Reading(rejected=rejected)))
+    rejected.close()
+    assert [e.episode_id for e in episodes] == ["000000", "000002", "000003"]
+
+
+def test_a_files_entries_have_the_ids_that_they_have_in_its_folder(tmp_path):
+    entry = {"messages": chat("agent")["messages"], "rewards": {"agent": 1}}
+    files = [lines(tmp_path / name, entry, entry) for name in ("a.jsonl", "b.jsonl")]
+    whole = [e.episode_id for e in read_log(tmp_path)]
+    alone = [
+        e.episode_id
+        for file, prefix in zip(files, prefixes_of(files), strict=True)
+        for e in read_log(file, Reading(prefix=prefix))
+    ]
+    assert whole == alone == [f"{name}.jsonl:00000{n}" for name in "ab" for n in (0, 1)]
+
+
+def test_a_kind_of_problem_keeps_the_numbers_of_names():
+    assert kind_of("line is not UTF-8 (byte 7)") == "line is not UTF-8 .."
+    assert kind_of("messages[3] has 2.5 of -1e-3") == "messages[N] has N of N"
 
 
 def chat(role: str, **more) -> dict:

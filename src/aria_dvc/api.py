@@ -74,6 +74,11 @@ def _read(
     """The log, and the (n,) positions that a frame names its utterances by."""
     import pandas as pd
 
+    if not isinstance(log, str | Path | pd.DataFrame | list | tuple):
+        raise AriaError(
+            f"log is a {type(log).__name__}: give a path, a list of paths, a list of entries or a "
+            "data frame"
+        )
     if isinstance(log, str | Path):
         return read_logs([log], need_rewards=need_rewards, **options), None
     if isinstance(log, pd.DataFrame):

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 FEW_GROUPS = 30
+LEAST = 0.01
+"""A share of the returns' variance below this is the discount's or the shrinkage's own doing."""
+FEW_TWINS = 10
+YARDSTICK = "regression"
+"""Whose held-out advantage the sign of a credit is compared with."""
 # By what the log tells of tasks: what twins share, and what else may tell them apart.
 _SAME_TASK = {
     "group": (
         "of a task",
-        ". It is noisier than it need be; aggregate it, or take an out-of-fold estimate",
+        ", as plain returns and `gae` do by design. What is estimated out of fold does not",
     ),
     "prompt": (
         "with the same prompt and configuration",
@@ -29,7 +34,7 @@ def advice(report: dict[str, Any]) -> list[str]:
     if any(_varies(about["reward"]) for about in report["contents"]["roles"].values()):
         found += [*_signal(report), *_cells(report)]
     if "credit" in report:
-        found += _credit(report["credit"])
+        found += _credit(report["credit"], _has_skill(report))
     return found or ["Nothing stands out: train on it, and compare with plain returns."]
 
 
@@ -64,16 +69,17 @@ def _signal(report: dict[str, Any]) -> list[str]:
     known = [row for row in rows if row["over_turn_index"] is not None]
     if not known:
         return ["Returns do not vary: nothing can be estimated."]
-    best = max(known, key=lambda row: row["over_turn_index"]["value"])
-    over = best["over_turn_index"]
-    if (over["low"] or 0) > 0:
+    told = [row for row in known if _is_there(row["over_turn_index"])]
+    if told:
+        best = max(told, key=lambda row: row["over_turn_index"]["value"])
+        over = best["over_turn_index"]
         return [
             f"What is said tells more than the clock: {best['method']} explains "
             f"{over['value']:.0%} of what the turn index leaves ({over['low']:.0%} to "
             f"{over['high']:.0%}). Use `--method {best['method']}`."
         ]
     clock = next(row for row in rows if row["method"] == "turn_index")["over_constant"]
-    if clock is not None and (clock["low"] or 0) > 0:
+    if _is_there(clock):
         return [
             "On unseen groups nothing beats the turn index: a credit by turn would be as good. Add "
             "episodes, or several trials of each task, before you train on any credit."
@@ -82,6 +88,18 @@ def _signal(report: dict[str, Any]) -> list[str]:
         "On unseen groups nothing beats the mean of the role: this log does not show which turns "
         "matter. Add episodes, or vary the play, before you train on any credit."
     ]
+
+
+def _is_there(skill: dict[str, Any] | None) -> bool:
+    """Whether a skill is of some size and above 0 with its interval."""
+    return skill is not None and skill["value"] >= LEAST and (skill["low"] or 0) > 0
+
+
+def _has_skill(report: dict[str, Any]) -> bool:
+    """Whether the yardstick knows anything of unseen groups; else a sign of it is a coin's."""
+    rows = [row for row in report["signal"] if row["role"] == "all"]
+    own = next((row for row in rows if row["method"] == YARDSTICK), None)
+    return own is not None and _is_there(own["over_turn_index"])
 
 
 def _cells(report: dict[str, Any]) -> list[str]:
@@ -94,9 +112,10 @@ def _cells(report: dict[str, Any]) -> list[str]:
     ]
 
 
-def _credit(credit: dict[str, Any]) -> list[str]:
+def _credit(credit: dict[str, Any], comparable: bool) -> list[str]:
+    """comparable: whether there is anything to compare its signs with."""
     said, parts = [], credit["parts"]
-    if credit["variance"] <= 1e-12:
+    if credit["variance"] == 0:
         return ["The credit is the same for every turn: it teaches nothing."]
     names = {
         "clock": "the turn index: subtract what the history lets expect (the baseline), "
@@ -111,7 +130,7 @@ def _credit(credit: dict[str, Any]) -> list[str]:
             said.append(f"{parts[name]:.0%} of the credit's variance is {meaning}.")
     said += _leakage(credit["leakage"])
     signs = credit["sign_agreement"]
-    if signs["low"] is not None and signs["low"] <= 0.5:
+    if comparable and signs["low"] is not None and signs["low"] <= 0.5:
         said.append(
             "Its sign agrees with a held-out estimate of the advantage no more often than chance: "
             "do not train on it without a comparison with plain returns."
@@ -121,7 +140,7 @@ def _credit(credit: dict[str, Any]) -> list[str]:
 
 def _leakage(leak: dict[str, Any]) -> list[str]:
     """What the credit knows of the future; where no group tells the task, what else it may be."""
-    if (leak["differing"] or 0) > 0.05:
+    if leak["twins"] >= FEW_TWINS and leak["differing"] > 0.05:
         same, other = _SAME_TASK[leak["tasks"]]
         return [
             f"{leak['differing']:.0%} of the turns that were said word for word in the same place "

@@ -15,6 +15,7 @@ from aria_dvc.outputs import Mine
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
+COLUMNS_OF_CREDIT = ("credit", "advantage", "return")
 USAGE = """\
 Tells what LOGS hold, how much of the returns of unseen groups any estimator predicts, and, with
 --credit, what a given credit of each turn consists of: clock, length, role, task, and what it knows
@@ -22,6 +23,7 @@ of the future. A table in the terminal; --json and --html write the same.
 
   aria audit games.json --html audit.html
   aria audit rollouts.jsonl --credit turn_rewards --json audit.json
+  aria audit games.json --credit credit.parquet:advantage
 """
 
 
@@ -36,7 +38,8 @@ def add_audit_parser(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add("logs", nargs="+", type=Path, help="dialogues with outcomes")
-    where = "key of messages, column of a table, or list in info with a credit of every turn"
+    where = "key of messages, column of a table, or list in info with a credit of every turn; or "
+    where += "what `aria credit` wrote of these logs: FILE.parquet (credit) or FILE.parquet:COLUMN"
     add("--credit", metavar="COLUMN", help=where)
     add("--json", type=Path, dest="out", metavar="FILE", help="also write all figures (JSON)")
     add("--html", type=Path, metavar="FILE", help="also write a page")
@@ -64,21 +67,37 @@ def run_audit(args: argparse.Namespace) -> None:
     """
     _check(args)
     from aria_dvc.aside import written_aside
+    from aria_dvc.audit.given import with_credit_of
     from aria_dvc.audit.page import page, show
     from aria_dvc.audit.report import audit
     from aria_dvc.files import write_json
     from aria_dvc.records.cli import read_all
 
-    settings = _settings(args)
+    settings, named = _settings(args), _in_a_table(args.credit)
     with reading_of(args) as reading:
-        how = replace(reading, game=args.game, column=args.credit)
-        report = audit(read_all(args.logs, how), settings, args.credit, args.embed)
+        how = replace(reading, game=args.game, column=None if named else args.credit)
+        episodes = read_all(args.logs, how)
+        if named:
+            episodes = with_credit_of(*named, episodes)
+        report = audit(episodes, settings, args.credit, args.embed)
     show(report)
     if args.out:
         write_json(args.out, report)
     if args.html:
         with written_aside(args.html) as aside:
             aside.write_text(page(report), "utf-8")
+
+
+def _in_a_table(credit: str | None) -> tuple[Path, str] | None:
+    """File and column, where a credit table is named."""
+    file, found, column = (credit or "").rpartition(".parquet")
+    if not found or (column and column[0] != ":"):
+        return None
+    column = column[1:] or COLUMNS_OF_CREDIT[0]
+    if column not in COLUMNS_OF_CREDIT:
+        known = ", ".join(COLUMNS_OF_CREDIT)
+        raise AriaError(f"--credit: {column} is no credit of a table (known: {known})")
+    return Path(file + found), column
 
 
 def _settings(args: argparse.Namespace) -> CreditSettings:
@@ -97,7 +116,8 @@ def _check(args: argparse.Namespace) -> None:
         outputs["--json"] = (args.out, _is_report)
     if args.html:
         outputs["--html"] = (args.html, _is_page)
-    check_files(args, outputs, {"the log": args.logs})
+    table = _in_a_table(args.credit)
+    check_files(args, outputs, {"the log": args.logs, "--credit": [table[0]] if table else []})
 
 
 def _is_report(content: bytes) -> bool:

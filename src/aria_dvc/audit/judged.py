@@ -11,12 +11,15 @@ import pandas as pd
 
 from aria_dvc.credit.cells import cell_codes
 from aria_dvc.credit.skill import groups_of
+from aria_dvc.credit.variance import variance
 from aria_dvc.intentions.log import Log
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.turns import own_turns
 from aria_dvc.resampling import groups_drawn
 
 DRAWS = 200
+TWINS_DIFFER = 1e-6
+"""Of the largest credit: what is less is rounding."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,9 @@ def judged(
     credit: (A,) finite. final: (A,) the acting role's final reward. q, v: (A,) what is expected
     with and without the action, by fits on other groups.
     """
-    frame = _frame(log, tasks, credit, final)
-    spread, whole = float(frame["credit"].var(ddof=0)), float(log.targets.var())
+    largest = float(np.abs(credit).max(initial=0.0))
+    frame = _frame(log, tasks, credit / (largest or 1.0), final)  # shares have no scale
+    spread, whole = variance(credit), variance(log.targets)
     centred = frame["credit"] - frame.groupby("role")["credit"].transform("mean")
     squares = float((centred**2).sum())
     return {
@@ -60,7 +64,7 @@ def judged(
         "parts": parts(frame),
         "leakage": {**leakage(frame, q, tasks.by is not None), "tasks": tasks.by},
         "effective_turns": float(centred.abs().sum() ** 2 / squares) if squares > 0 else 0.0,
-        "sum_to_outcome": _sums(frame),
+        "sum_to_outcome": _sums(frame.assign(credit=credit)),
         "sign_agreement": _signs(frame, centred.to_numpy(), q - v),
     }
 
@@ -139,8 +143,7 @@ def leakage(
     cell = frame.groupby(["task", "cell"])
     several = cell["episode"].transform("nunique") > 1
     gap = cell["credit"].transform(lambda own: own.max() - own.min())
-    least = 1e-9 + 1e-6 * float(frame["credit"].abs().max())
-    differing = float((gap[several] > least).mean()) if several.any() else None
+    differing = float((gap[several] > TWINS_DIFFER).mean()) if several.any() else None
     roles = pd.get_dummies(frame["role"]).to_numpy(float)
     known = np.column_stack([roles, roles * frame[["turn"]].to_numpy(float), q])
     later = frame[["final"]].to_numpy(float), (frame["turns"] - frame["turn"]).to_numpy(float)
@@ -190,7 +193,7 @@ def _left(columns: np.ndarray, credit: np.ndarray) -> float:
 def _sums(frame: pd.DataFrame) -> dict[str, float | None]:
     """An episode's credits added up, beside its outcome: mean distance, and correlation."""
     own = frame.groupby(["episode", "role"]).agg(credit=("credit", "sum"), final=("final", "first"))
-    varies = own["credit"].std() > 1e-12 and own["final"].std() > 1e-12
+    varies = variance(own["credit"].to_numpy()) > 0 and variance(own["final"].to_numpy()) > 0
     return {
         "distance": float((own["credit"] - own["final"]).abs().mean()),
         "correlation": float(own["credit"].corr(own["final"])) if varies else None,
@@ -202,7 +205,8 @@ def _signs(frame: pd.DataFrame, centred: np.ndarray, advantage: np.ndarray) -> d
 
     Chance is 0.5. Turns for which one of the two is 0 do not count.
     """
-    counted = (np.abs(centred) > 1e-12) & (np.abs(advantage) > 1e-12)
+    least = 1e-12 * float(np.abs(advantage).max(initial=0.0))
+    counted = (np.abs(centred) > 1e-12) & (np.abs(advantage) > least)
     if not counted.any():
         return {"value": None, "low": None, "high": None, "turns": 0}
     same = np.sign(centred[counted]) == np.sign(advantage[counted])

@@ -75,16 +75,16 @@ def _credit(credit: dict[str, Any]) -> Table:
         ["turns that carry it (Kish)", f"{credit['effective_turns']:.0f} of {credit['actions']}"],
         ["distance of an episode's sum from its outcome", f"{sums['distance']:.3f}"],
         ["correlation of the two", _number(sums["correlation"])],
-        ["sign agrees with a held-out advantage", _agreement(signs)],
+        ["sign agrees with a held-out advantage", _agreement(signs, credit["actions"])],
     ]
     return f"The credit {credit['column']}", ["", ""], rows
 
 
-def _agreement(signs: dict[str, Any]) -> str:
+def _agreement(signs: dict[str, Any], actions: int) -> str:
     if signs["value"] is None:
         return "-"
     spread = "" if signs["low"] is None else f" ({signs['low']:.3f} to {signs['high']:.3f})"
-    return f"{signs['value']:.3f}{spread}; chance 0.5"
+    return f"{signs['value']:.3f}{spread}; chance 0.5, {signs['turns']} of {actions} turns"
 
 
 def _number(value: float | None) -> str:

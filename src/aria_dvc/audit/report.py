@@ -72,7 +72,8 @@ def _given(episodes: list[Episode], log: Log, column: str) -> np.ndarray:
     if not known.any():
         raise AriaError(
             f"--credit: no turn has a number {column}: it is a key of messages, a column of a "
-            "table of utterances, or a list in an entry's info"
+            "table of utterances, or a list in an entry's info; or a table that `aria credit` "
+            "wrote (FILE.parquet)"
         )
     if not known.all():
         raise AriaError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aria_dvc.credit.variance import variance
 from aria_dvc.errors import AriaError
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scal
     check_numbers(beta, least)
     spread = {}
     for role, own in table.groupby("role")["advantage"]:
-        deviation = float(own.std(ddof=0))
-        if not deviation > 1e-12:
+        deviation = math.sqrt(variance(own.to_numpy()))
+        if not deviation > 0:
             raise AriaError(
                 f"all advantages of {role} are equal: nothing to learn from; take another "
                 "--method, or more episodes of different outcome"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from aria_dvc.records.episodes import Episode
-from aria_dvc.records.formats.base import BadEntry, is_number
+from aria_dvc.records.formats.base import LARGEST, BadEntry, is_number
 from aria_dvc.records.reading import described
 
 _LISTS = ("messages", "traj")
@@ -41,7 +42,7 @@ def _number(message: Any, column: str, position: int) -> float | None:
         return None
     if not is_number(value):
         raise BadEntry(f"{column} of message {position} is {described(value)}: give a number")
-    return float(value)
+    return _bounded(float(value), f"{column} of message {position}")
 
 
 def _from_list(episode: Episode, entry: dict[str, Any], column: str) -> None:
@@ -60,7 +61,13 @@ def _from_list(episode: Episode, entry: dict[str, Any], column: str) -> None:
     for place, (utterance, value) in enumerate(zip(acting, values, strict=True)):
         if not is_number(value):
             raise BadEntry(f"{column}[{place}] is {described(value)}: give a number for every turn")
-        utterance.given = float(value)
+        utterance.given = _bounded(float(value), f"{column}[{place}]")
+
+
+def _bounded(value: float, what: str) -> float:
+    if math.isfinite(value) and abs(value) > LARGEST:
+        raise BadEntry(f"{what} is {value:g}, beyond {LARGEST:g}: rescale it, or remove it")
+    return value
 
 
 def _infos(entry: dict[str, Any]) -> list[Any]:

@@ -19,6 +19,7 @@ from aria_dvc.records.formats.base import BadEntry
 
 logger = logging.getLogger(__name__)
 _FILLERS = "\u115f\u1160\u3164\uffa0\u2800"  # fillers and an empty braille cell
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -132,6 +133,12 @@ def _keys(entry: dict[str, Any], name: str) -> set[str]:
     return set(value) if isinstance(value, dict) else set()
 
 
+def _any_has(entry: dict[str, Any], key: str) -> bool:
+    messages = entry.get("messages")
+    listed = messages if isinstance(messages, list) else []
+    return any(isinstance(message, dict) and message.get(key) for message in listed)
+
+
 def _spelt(name: str) -> str:
     """A name with its blanks and everything that looks alike in sight."""
     return ascii(name).replace(" ", "\u2423")
@@ -147,6 +154,8 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
         yield "info is no JSON object and is left out"
     if "grounded" in episode.record.extra:
         yield "info.grounded is no list of true and false by role and tells nothing of commands"
+    if thought := next((key for key in _THOUGHTS if _any_has(entry, key)), None):
+        yield f"{thought} of a message is not read: what was not said is not credited"
     spoken = {utterance.role for utterance in episode.utterances}
     if silent := sorted(_keys(entry, "system_prompts") - spoken):
         yield f"a system prompt for {', '.join(silent)}, who says nothing there"

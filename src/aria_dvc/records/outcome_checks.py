@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aria_dvc.records.episodes import Episode
-from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, is_number
+from aria_dvc.records.formats.base import LARGEST, THE_AGENT, BadEntry, Layout, is_number
 from aria_dvc.records.formats.openai import ASSISTANT
 from aria_dvc.records.reading import Outcome, Reading, described
 from aria_dvc.suggestions import did_you_mean
@@ -126,5 +126,7 @@ def _check_reward(role: str, reward: Any, bounded: bool) -> None:
     if not is_number(reward) or not math.isfinite(reward):
         got = described(reward)
         raise BadEntry(f"reward of {role} is {got}: a finite number is needed")
+    if abs(reward) > LARGEST:
+        raise BadEntry(f"reward of {role} is {reward:g}, beyond {LARGEST:g}: rescale, or remove it")
     if bounded and not 0.0 <= reward <= 1.0:
         raise BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")

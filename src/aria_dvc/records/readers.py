@@ -82,7 +82,7 @@ class _Check:
         self.seen: dict[str, str] = {}
         self.oddities = Oddities()
         self.width: int | None = None  # numbers in the first vector of the log; 0: none
-        self.number = 0
+        self.number = 0  # of the entry that comes next, whether or not it is taken
         self.judged = Judged()
 
     def log(self, path: str | Path, update: Update | None = None) -> Iterator[Episode]:
@@ -92,6 +92,8 @@ class _Check:
         outer = self.reading
         for source in sources:
             self.reading = replace(outer, prefix=outer.prefix + source.prefix)
+            if source.prefix:
+                self.number = 0
             yield from entries_of(source, update)
         self.reading = outer
 
@@ -120,6 +122,8 @@ class _Check:
 
     def _episodes(self, entry: Entry) -> list[Episode]:
         """The episodes of one entry: all of them, or none and its problem."""
+        first = self.number
+        self.number += 1
         where, value = entry.where, entry.object()
         found: list[Episode] = []
         width = self.width
@@ -127,8 +131,10 @@ class _Check:
         try:
             _check_writable(value)
             layout = layout_of(value)
-            for part in layout.parts(value):
-                found.append(self._episode(part, layout, where))
+            parts = list(layout.parts(value))
+            self.number = first + len(parts)
+            for number, part in enumerate(parts, start=first):
+                found.append(self._episode(part, layout, where, number))
         except BadEntry as problem:
             for episode in found:
                 del self.seen[episode.episode_id]
@@ -137,11 +143,10 @@ class _Check:
             raise AriaError(f"{where}: {problem}") from None
         return found
 
-    def _episode(self, entry: dict[str, Any], layout: Layout, where: str) -> Episode:
+    def _episode(self, entry: dict[str, Any], layout: Layout, where: str, number: int) -> Episode:
         reading = self.reading
         episode = layout.read(entry)
-        _complete(episode, entry, layout, reading, self.number)
-        self.number += 1
+        _complete(episode, entry, layout, reading, number)
         _check_texts(episode)
         _check_grounded(episode)
         _check_moves(episode)
@@ -206,11 +211,14 @@ def _group(entry: dict[str, Any], field: str) -> str:
     value = _field(entry, field)
     if value is None and isinstance(row, dict):
         value = _field(row, field)
-    if value is None or value != value:  # NaN: a cell of a frame without a value
+    blank = isinstance(value, str) and not is_visible(value)
+    if value is None or value != value or blank:  # NaN: a cell of a frame without a value
         known = sorted({*entry, *(row if isinstance(row, dict) else ())})
         hint = did_you_mean(field, known)
         raise BadEntry(f"no field {field} to group by{hint}: name one that every entry has")
-    if isinstance(value, str | Integral) and is_visible(str(value)):
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str | Integral):
         return str(value)
     raw = orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)
     return hashlib.sha256(raw).hexdigest()[:16]

@@ -17,7 +17,7 @@ from aria_dvc.records.entries import Entry
 
 logger = logging.getLogger(__name__)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\([^()]*\)")
-_NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_NUMBERS = re.compile(r"(?<![\w-])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 class Rejected:

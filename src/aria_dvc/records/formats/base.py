@@ -45,6 +45,11 @@ class Layout:
     judged: Callable[[Episode], dict[str, float] | None] | None = None
 
 
+LARGEST = 1e15
+"""Beyond it a reward or credit is a mark for none (the largest float, say): sums would lose what
+all others say."""
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -38,6 +38,8 @@ def _read(entry: dict[str, Any]) -> Episode:
         raise BadEntry(f"version {trace['version']!r} of traces is not read: {VERSION} is")
     nodes = list_of(trace, "nodes")
     path, branches = _last_branch(nodes)
+    if path and not any(_sampled(nodes[at]) for at in path):
+        raise BadEntry("no message of assistant is marked `sampled: true`: an action needs that")
     episode = chat_of([_message(nodes[at], at, trace, several) for at in path])
     episode.episode_id = _id(trace if several else entry)
     episode.prompts = shared_prompt(episode, assistants(episode))
@@ -73,11 +75,16 @@ def _message(node: dict[str, Any], at: int, trace: dict[str, Any], several: bool
     message = {"content": None, **node["message"]}
     if message.get("role") != ASSISTANT:
         return message
-    if not node.get("sampled"):
+    if not _sampled(node):
         return {**message, "role": GIVEN}
     agent = trace.get("agent")
     name = agent.get("name") if isinstance(agent, dict) else None
     return {**message, "name": name} if several else message
+
+
+def _sampled(node: dict[str, Any]) -> bool:
+    """Whether it is what a model was asked for and said."""
+    return bool(node.get("sampled")) and node["message"].get("role") == ASSISTANT
 
 
 def _id(holder: dict[str, Any]) -> str:

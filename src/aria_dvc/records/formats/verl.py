@@ -3,7 +3,7 @@
 verl decodes both texts without special tokens, so what is left of the chat template are lines that
 hold the name of a role alone (ChatML: Qwen, SmolLM and others); there, or at `<|im_start|>` where
 the tokens were kept, a text is split into messages. An output without such lines is one action.
-Equal inputs are a group. Scores may be any finite number.
+A message of nothing is read as (empty). Equal inputs are a group. Scores may be any finite number.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import hashlib
 import re
 from typing import Any
 
-from aria_dvc.records.episodes import Episode
+from aria_dvc.records.episodes import SYSTEM, Episode
 from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout
 from aria_dvc.records.formats.messages import assistants, shared_prompt
-from aria_dvc.records.formats.openai import ASSISTANT, chat_of
+from aria_dvc.records.formats.openai import ASSISTANT, EMPTY, chat_of
 
 _TURN = re.compile(r"(?:\A|\n)(?:<\|im_start\|>)?(system|user|assistant|tool)[ ]*(?=\n|\Z)")
 _END = re.compile(r"<\|im_end\|>|<\|endoftext\|>")
@@ -27,7 +27,10 @@ def _read(entry: dict[str, Any]) -> Episode:
     if prompt and prompt[-1]["role"] == ASSISTANT and not prompt[-1]["content"]:
         prompt.pop()  # the template's opening of the reply
     reply = _messages(made, ASSISTANT)
-    episode = chat_of([m for m in (*prompt, *reply) if m["content"]])
+    if len(reply) > 1 and not reply[-1]["content"]:
+        reply.pop()  # a rollout that was cut off where the next message opens
+    told = [m for m in (*prompt, *reply) if m["content"] or m["role"] != SYSTEM]
+    episode = chat_of([m | {"content": m["content"] or EMPTY} for m in told])
     if not any(m["content"] and m["role"] == ASSISTANT for m in reply):
         raise BadEntry("output is empty: an action needs a text; remove the entry")
     episode.prompts = shared_prompt(episode, assistants(episode))
