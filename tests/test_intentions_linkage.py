@@ -1,5 +1,7 @@
 """The exact tree against SciPy's float64 tree."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from aria_dvc.intentions.cuts import cut_all
 from aria_dvc.intentions.distinct import find_distinct
 from aria_dvc.intentions.linkage import linkage
 from aria_dvc.intentions.tree import scipy_tree
+from aria_dvc.intentions.ward import ward_merges
 
 FAST = [(900, 48, kind, share, seed) for kind in KINDS for share in (0.0, 0.3) for seed in (0, 1)]
 SLOW = [
@@ -125,6 +128,26 @@ def test_many_equal_distances_are_decided_exhaustively():
     tree = own_tree(points)
     np.testing.assert_allclose(tree[:100, 2], np.sqrt(2.0))
     np.testing.assert_array_equal(tree, own_tree(points, threads=3))
+
+
+def corners_of_a_cube():
+    return np.array(list(itertools.product([0, 1], repeat=8)), np.float32)
+
+
+def points_on_a_circle():
+    angles = 2 * np.pi * np.arange(97) / 97
+    return np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 16])
+@pytest.mark.parametrize(
+    "points", [np.eye(200, dtype=np.float32), corners_of_a_cube(), points_on_a_circle()]
+)
+def test_more_ties_than_candidates_end_in_a_tree_of_the_same_heights(points, candidates):
+    few, all_others = (ward_merges(points, candidates=c) for c in (candidates, len(points)))
+    np.testing.assert_array_equal(np.sort(few.heights), np.sort(all_others.heights))
+    if points.shape == (200, 200):  # each tie is between first points, so there is one tree
+        np.testing.assert_array_equal(few.pairs, all_others.pairs)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from aria_dvc.credit.table import sha_of
+from aria_dvc.credit.written import read_credit
 from aria_dvc.errors import AriaError
-from aria_dvc.exports.turns import read_credit
 from aria_dvc.records.episodes import Episode
 
 

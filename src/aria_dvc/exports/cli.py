@@ -88,7 +88,8 @@ def run_export(args: argparse.Namespace) -> None:
         AriaError: see `credit_of`, `read_logs`, `chats_of`, `check_table` and the targets.
     """
     _check(args)
-    from aria_dvc.exports.turns import chats_of, check_table, check_texts, read_credit
+    from aria_dvc.credit.written import read_credit
+    from aria_dvc.exports.turns import chats_of, check_table, check_texts
 
     with reading_of(args) as reading:
         table = read_credit(args.credit) if args.credit else credit_table_of(args, reading)[0]

@@ -146,28 +146,44 @@ def refresh(
 
 
 @njit(cache=True, nogil=True)
-def start_exact(slots, parent, slot, centre, size, near, key, known, floor, near_out, key_out):
+def _insert_exact(near, key, first, node, value):
+    """Put (node, value) into a list that ascends by distance and then by earliest point."""
+    t = key.shape[0] - 1
+    if key[t] == value and first[near[t]] < first[node]:
+        return
+    while t > 0 and (
+        key[t - 1] > value or (key[t - 1] == value and first[near[t - 1]] > first[node])
+    ):
+        key[t], near[t] = key[t - 1], near[t - 1]
+        t -= 1
+    key[t], near[t] = value, node
+
+
+@njit(cache=True, nogil=True)
+def start_exact(
+    slots, parent, slot, first, centre, size, near, key, known, floor, near_out, key_out
+):  # fmt: skip
     """Exact, ascending lists (b, q) of the candidates that the slots have."""
     for b in range(slots.shape[0]):
         s = slots[b]
         near_out[b], key_out[b] = -1, np.inf
         for t in range(_resolve(s, parent, near, key, known, floor)):
             value = ward_distance(centre, size, s, slot[near[s, t]])
-            insert(near_out[b], key_out[b], near[s, t], value)
+            _insert_exact(near_out[b], key_out[b], first, near[s, t], value)
 
 
 @njit(cache=True, nogil=True)
 def scan_exact(
-    products, slots, offset, norm, inverse, unit, node_of, centre, size, near, key
+    products, slots, offset, norm, inverse, unit, node_of, first, centre, size, near, key
 ):  # fmt: skip
-    """Enter into exact lists (b, q) every cluster of a tile whose bound is below the last entry."""
+    """Enter into exact lists (b, q) every cluster of a tile that its bound does not rule out."""
     last = key.shape[1] - 1
     for r in range(products.shape[0]):
         s = slots[r]
         for c in range(products.shape[1]):
             other = offset + c
             bound = norm[s] + norm[other] - np.float32(2.0) * products[r, c]
-            if other == s or bound / (inverse[s] + inverse[other]) * unit >= key[r, last]:
+            if other == s or bound / (inverse[s] + inverse[other]) * unit > key[r, last]:
                 continue
             node, seen = node_of[other], False
             for t in range(last + 1):
@@ -175,23 +191,19 @@ def scan_exact(
             if seen:
                 continue
             value = ward_distance(centre, size, s, other)
-            if value < key[r, last]:
-                insert(near[r], key[r], node, value)
+            if value <= key[r, last]:
+                _insert_exact(near[r], key[r], first, node, value)
 
 
 @njit(cache=True, nogil=True)
-def settle(slots, near_in, key_in, first, near, key, known, floor, nearest, reach, state, ties):
+def settle(slots, near_in, key_in, near, key, known, floor, nearest, reach, state, ties):
     """Store exact lists (b, q): these slots are CERTAIN of their first entry."""
     q = near.shape[1]
     for b in range(slots.shape[0]):
         s = slots[b]
         near[s], key[s], known[s] = near_in[b], key_in[b], True
-        best, ties[s] = 0, q > 1 and key[s, 1] <= key[s, 0] * (1.0 + TIE)
-        for t in range(1, q):
-            equal = near[s, t] >= 0 and key[s, t] == key[s, 0]
-            if equal and first[near[s, t]] < first[near[s, best]]:
-                best = t
-        state[s], nearest[s], reach[s], floor[s] = CERTAIN, near[s, best], key[s, 0], key[s, q - 1]
+        ties[s] = q > 1 and key[s, 1] <= key[s, 0] * (1.0 + TIE)
+        state[s], nearest[s], reach[s], floor[s] = CERTAIN, near[s, 0], key[s, 0], key[s, q - 1]
 
 
 @njit(cache=True, nogil=True)

@@ -220,6 +220,10 @@ def _merge(state: _State) -> int:
     pairs = kernels.reciprocal_pairs(
         state.active, state.node_of, state.slot, state.nearest, state.state
     )
+    if not len(pairs) and not (state.state[: state.active] == kernels.STALE).any():
+        # Equal distances point in a circle where a union tied with a neighbour chosen before it.
+        s = state.reach[: state.active].argmin()
+        pairs = np.array([[state.node_of[s], state.nearest[s]]], np.int32)
     state.active, state.next_node, tied = kernels.merge_pairs(
         *(pairs, state.active, state.next_node, state.parent, state.slot, state.first),
         *(state.node_of, state.rows, state.frame, state.place, state.merges, state.heights),
@@ -249,16 +253,16 @@ def _search_exactly(state: _State, slots: np.ndarray) -> None:
     near, key = np.empty((slots.size, q), np.int32), np.empty((slots.size, q))
     rows, unit = state.coarse[slots], state.frame[1] ** -2
     kernels.start_exact(
-        *(slots, state.parent, state.slot, state.centre, state.size, state.near, state.key),
-        *(state.known, state.floor, near, key),
+        *(slots, state.parent, state.slot, state.first, state.centre, state.size, state.near),
+        *(state.key, state.known, state.floor, near, key),
     )
     for start in range(0, state.active, BLOCK):
         products = rows @ state.coarse[start : min(start + BLOCK, state.active)].T
         kernels.scan_exact(
             *(products, slots, start, state.norm, state.inverse, unit, state.node_of),
-            *(state.centre, state.size, near, key),
+            *(state.first, state.centre, state.size, near, key),
         )
     kernels.settle(
-        *(slots, near, key, state.first, state.near, state.key, state.known, state.floor),
+        *(slots, near, key, state.near, state.key, state.known, state.floor),
         *(state.nearest, state.reach, state.state, state.ties),
     )
