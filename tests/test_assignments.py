@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.fake_game import CountingGame, Talker, collect_episodes
 from tests.settings import pace, play_settings
 
@@ -23,7 +25,7 @@ HALF = {"policy": 0.5, "scripted:varied": 0.5}
 
 def drawn(pools, trained=("policy",), count=3000):
     lineups = Lineups(CountingGame(), pools, trained)
-    found = Counter(tuple(lineups.draw(seed).values()) for seed in range(count))
+    found = Counter(tuple(lineups.at((part + 0.5) / count).values()) for part in range(count))
     return {lineup: number / count for lineup, number in found.items()}
 
 
@@ -34,14 +36,14 @@ def test_somebody_who_is_trained_plays_in_every_episode():
         ("policy", "scripted:varied"),
         ("scripted:varied", "policy"),
     }
-    assert all(share == pytest.approx(1 / 3, abs=0.04) for share in shares.values())
+    assert all(share == pytest.approx(1 / 3, abs=0.001) for share in shares.values())
 
 
 def test_weights_count_against_each_other_and_need_not_add_up_to_one():
     shares = drawn({"alice": "policy", "bob": {"policy": 1, "base": 2, "scripted:varied": 5}})
     bobs = {bob: share for (_, bob), share in shares.items()}
     expected = {"policy": 0.125, "base": 0.25, "scripted:varied": 0.625}
-    assert bobs == {name: pytest.approx(share, abs=0.03) for name, share in expected.items()}
+    assert bobs == {name: pytest.approx(share, abs=0.001) for name, share in expected.items()}
 
 
 def test_where_nobody_can_be_trained_the_first_draw_counts():
@@ -53,9 +55,21 @@ def test_where_nobody_can_be_trained_the_first_draw_counts():
 def test_an_environment_alone_is_nobody_to_train():
     game, answers = get_game("twenty_questions"), {"agent": HALF, "oracle": "endpoint:x"}
     lineups = Lineups(game, answers, ("policy", "endpoint"))
-    assert {lineups.draw(seed)["agent"] for seed in range(50)} == {"policy"}
+    assert {lineups.at(part / 50)["agent"] for part in range(50)} == {"policy"}
     with pytest.raises(AriaError, match="no player for oracle"):
-        Lineups(game, {"agent": "policy"}).draw(0)
+        Lineups(game, {"agent": "policy"}).at(0)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.floats(0.05, 0.95))
+def test_every_run_of_groups_holds_the_lineups_by_their_shares(seed, groups, half):
+    pool = {"policy": half, "scripted:varied": 1 - half}
+    lineups = Lineups(CountingGame(), {"alice": pool, "bob": pool}, ("policy",))
+    wanted = assign(CountingGame(), groups, seed, lineups=lineups)
+    dealt = Counter(tuple(one.players.values()) for one in wanted[groups // 3 :])
+    count, several = len(wanted[groups // 3 :]), half**2 + 2 * half * (1 - half)
+    assert abs(dealt["policy", "policy"] - count * half**2 / several) < 2.5
+    for one in (("policy", "scripted:varied"), ("scripted:varied", "policy")):
+        assert abs(dealt[one] - count * half * (1 - half) / several) < 2.5
 
 
 def test_a_group_shares_its_configuration_and_nothing_else():

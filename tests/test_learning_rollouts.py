@@ -118,7 +118,7 @@ def test_the_base_model_is_no_learner_online(adapter):
     params = PARAMS.model_copy(update={"logs": {"bargaining": log}})
     session = OnlineGames(params, "adversarial")._session("bargaining", 2, adapter, seed=0)
     lineups = Lineups(session.game, session.players, session.trained)
-    assert all("policy" in lineups.draw(seed).values() for seed in range(40))
+    assert all("policy" in lineups.at(part / 40).values() for part in range(40))
 
 
 def test_a_users_own_log_of_a_game_is_played_by_the_policy_with_itself(adapter):

@@ -176,7 +176,7 @@ class LogSource(Block):
     players: dict[str, str | dict[str, float]] = Field(
         default_factory=dict,
         description="who plays each role: policy, base, embedded, scripted:NAME or endpoint:NAME, "
-        "or several with weights, drawn for every game",
+        "or several, dealt by weight",
     )
 
     agent: str | list[str] | None = Field(
@@ -624,7 +624,7 @@ class GameEvaluation(Block):
     """How one game is evaluated."""
 
     episodes: int = Field(
-        ge=1, description="games per role and policy (paper: 1200 adversarial, 200 single-agent)"
+        ge=1, description="games per role and opponent of each policy (paper: 1200 adversarial, 200 single-agent)"
     )
     grid: str = Field(description="configurations")
     opponents: dict[str, str | list[str]] = Field(

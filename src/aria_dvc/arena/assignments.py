@@ -1,13 +1,14 @@
-"""Which episodes are played, and by whom: players are drawn from the weighted pool of each role."""
+"""Which episodes are played, and by whom: players are dealt from the weighted pool of each role."""
 
 from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 from aria_dvc.chat import Line
@@ -17,17 +18,19 @@ from aria_dvc.player_specs import Pool, weights_of
 from aria_dvc.records.names import is_trained
 from aria_dvc.seeds import derived_seed
 
+_GOLDEN = (5**0.5 - 1) / 2
+
 Lineup = dict[str, str]  # the player spec of every role, environment included
 
 
 @dataclass(frozen=True)
 class Lineups:
-    """The line-ups of a game and how often each is drawn.
+    """The line-ups of a game and the share of the games that each gets.
 
-    Roles are drawn independently by weight, and again until a player of one of the kinds
-    `trained` has a role that acts: an episode without any would teach nothing. With {policy: 0.5,
-    scripted:varied: 0.5} for both roles a third of the games is self-play, and in a third each
-    the policy has one of the roles. Where no pool has such a player, the first draw counts.
+    Shares are those of roles drawn independently by weight, and again until a player of one of the
+    kinds `trained` has a role that acts: an episode without any would teach nothing. With {policy:
+    0.5, scripted:varied: 0.5} for both roles a third of the games is self-play, and in a third
+    each the policy has one of the roles. Where no pool has such a player, the first draw counts.
 
     Args:
         pools: by role, environment included.
@@ -38,10 +41,11 @@ class Lineups:
     pools: Mapping[str, Pool]
     trained: Collection[str] = ()
 
-    def draw(self, seed: int) -> Lineup:
-        """The line-up that `seed` draws."""
+    def at(self, point: float) -> Lineup:
+        """The line-up whose piece of [0, 1), as long as its share, has `point`."""
         lineups, weights = self._weighted
-        return dict(random.Random(seed).choices(lineups, weights)[0])
+        ends = list(accumulate(weights))
+        return dict(lineups[min(bisect_right(ends, point * ends[-1]), len(lineups) - 1)])
 
     @cached_property
     def _weighted(self) -> tuple[list[Lineup], list[float]]:
@@ -94,19 +98,22 @@ def assign(
     Args:
         repeats: so many episodes one after the other, a group, share a configuration and its
             players; their seeds differ.
-        lineups: draws the players of each group.
+        lineups: deals the players of each group, by the multiples of the golden ratio: any groups
+            in a row hold every line-up about as often as its share says, which draws would not
+            (of twelve groups now and then one alone).
 
     Raises:
         AriaError: the game has no such grid, or a role has no player.
     """
     configs = list(game.grid(grid))
     random.Random(derived_seed(seed, game.name, grid)).shuffle(configs)
+    start = random.Random(derived_seed(seed, game.name, "players")).random()
 
     def assignment(index: int) -> Assignment:
         name, group = f"{game.name}-{index:05d}", index // repeats
         own, config = derived_seed(seed, name), configs[group % len(configs)]
         group_id = f"{game.name}-{group:05d}"
-        players = lineups.draw(derived_seed(seed, group_id, "players")) if lineups else {}
+        players = lineups.at((start + group * _GOLDEN) % 1.0) if lineups else {}
         return Assignment(name, config, own, group_id, players)
 
     return [assignment(index) for index in range(episodes)]

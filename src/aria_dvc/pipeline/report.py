@@ -19,6 +19,7 @@ from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.worth import with_worth
 from aria_dvc.player_specs import endpoint_name, find_endpoint
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.schemas import EVALUATION
 from aria_dvc.records.stored import read_evaluation, read_stage_csv, read_stage_json
 from aria_dvc.report import figures
 from aria_dvc.report.closing import closing_lines
@@ -118,10 +119,11 @@ class Run:
 
     @cached_property
     def games(self) -> pd.DataFrame:
-        """One row per evaluation game of every variant."""
+        """One row per evaluation game of every variant; none where no policy is trained."""
         import pandas as pd
 
-        tables = [
+        tables = [pd.DataFrame(columns=list(EVALUATION.dtypes)).astype(EVALUATION.dtypes)]
+        tables += [
             read_evaluation(paths.evaluation(variant, category), variant)
             for category in self.params.categories
             for variant in self.params.variants
