@@ -624,7 +624,9 @@ class GameEvaluation(Block):
     """How one game is evaluated."""
 
     episodes: int = Field(
-        ge=1, description="games per role and opponent of each policy (paper: 1200 adversarial, 200 single-agent)"
+        ge=1,
+        description="games per role and opponent of each policy (paper: 1200 adversarial, "
+        "200 single-agent)",
     )
     grid: str = Field(description="configurations")
     opponents: dict[str, str | list[str]] = Field(
