@@ -9,13 +9,13 @@ import pytest
 from tests.credit_dialogues import dialogues
 
 from aria_dvc.credit.methods import shared
-from aria_dvc.credit.methods.base import Values, all_out_of_fold, out_of_fold
+from aria_dvc.credit.methods.base import Values, all_out_of_fold, as_paid, out_of_fold
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.methods.regression import HISTORY_KERNELS, KERNELS
-from aria_dvc.credit.methods.ridge import LandmarkRidge
+from aria_dvc.credit.methods.ridge import Design, LandmarkRidge
 from aria_dvc.credit.methods.shared import kept
 from aria_dvc.credit.quality import credit_quality
-from aria_dvc.credit.skill import skill_scores, with_baselines
+from aria_dvc.credit.skill import skill_scores, with_baselines, with_baselines_by_payment
 from aria_dvc.credit.variance import r_squared
 from aria_dvc.intentions.log import Log
 
@@ -122,6 +122,35 @@ def test_outcomes_are_the_last_return_where_nothing_else_is_known():
     assert (replace(data, final=final).outcomes == 1.5).all()
 
 
+def plain(data: Log) -> Log:
+    found = data.undiscounted()
+    assert found is not None
+    return found
+
+
+def test_passes_under_two_payments_are_those_made_apart(monkeypatch):
+    data, made = dialogues(24), []
+    final = np.where(data.is_action, np.nan_to_num(data.returns) * 2 + data.turn, np.nan)
+    data = replace(data, final=final)
+    methods = {name: make_method(name) for name in ("regression", "shrinkage", "gae")}
+    apart = [with_baselines(methods, log, 3) for log in (data, plain(data))]
+    design = Design.__init__
+
+    def counted(self, *args):
+        made.append(self)
+        design(self, *args)
+
+    monkeypatch.setattr(Design, "__init__", counted)
+    together = with_baselines_by_payment(methods, data, [as_paid, plain], 3)
+    for (held, known), (held_apart, known_apart) in zip(together, apart, strict=True):
+        for name in methods:
+            np.testing.assert_allclose(held[name].q, held_apart[name].q, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(held[name].v, held_apart[name].v, rtol=0, atol=1e-9)
+        for name in known_apart:
+            np.testing.assert_allclose(known[name], known_apart[name], rtol=0, atol=1e-9)
+    assert len(made) == 3 * (len(KERNELS) + 2 * len(HISTORY_KERNELS)), "once for both payments"
+
+
 SHARING = ["kernel", "regression", "progress", "shrinkage", "aria", "group"]
 
 
@@ -146,7 +175,8 @@ def test_what_is_shared_is_made_once_a_fold_and_forgotten(monkeypatch):
     monkeypatch.setattr(LandmarkRidge, "fit", counted)
     methods = {name: make_method(name) for name in ("kernel", "regression")}
     with_baselines(methods, dialogues(12), 2)
-    assert sorted(made) == sorted(2 * [k.__name__ for k in (*KERNELS, *HISTORY_KERNELS)])
+    kernels = (*KERNELS, *HISTORY_KERNELS, *HISTORY_KERNELS)  # the baseline's are of its own
+    assert sorted(made) == sorted(2 * [kernel.__name__ for kernel in kernels])
     assert not shared._KEPT
     data = dialogues(4)
     assert kept(data, "outside", lambda: 1) + kept(data, "outside", lambda: 2) == 3

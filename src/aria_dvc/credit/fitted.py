@@ -221,7 +221,8 @@ def load_fit(folder: str | Path) -> FittedCredit:
         _check_encoder(folder, known, about["embed"])
     aggregate = Aggregate(**about["aggregate"])
     method = make_method(aggregate.method, aggregate, about["seed"])
-    return FittedCredit(about, known, method.fit(known))
+    method.fit(known).q(known.where(known.episode == 0))  # what a first question makes is made
+    return FittedCredit(about, known, method)
 
 
 def _check_encoder(folder: Path, known: Log, source: str) -> None:

@@ -14,13 +14,14 @@ import numpy as np
 from aria_dvc.credit.methods.base import (
     CreditMethod,
     InSample,
-    Values,
+    as_paid,
     episode_folds,
     out_of_fold,
 )
 from aria_dvc.credit.methods.registry import make_method
+from aria_dvc.credit.methods.shared import shared_by_methods
 from aria_dvc.credit.settings import Aggregate
-from aria_dvc.credit.skill import skill_scores, with_baselines
+from aria_dvc.credit.skill import skill_scores, with_baselines_by_payment
 from aria_dvc.credit.variance import r_squared, variance, variances
 from aria_dvc.intentions.log import Log
 
@@ -50,8 +51,10 @@ def credit_quality(
             fit on undiscounted ones, of which no part is the clock's; null where gamma is 1.
         effective_sample_size: see `effective_sample_size`; by_turn: see `by_turn`.
     """
-    method = make()
-    values, over = _held_out(method, data, folds, seed)
+    method, plain = make(), data.undiscounted()
+    payments = [as_paid] if plain is None else [as_paid, _undiscounted]
+    passes = with_baselines_by_payment({"method": method}, data, payments, folds, seed)
+    (values, over), *others = [(held["method"], known) for held, known in passes]
     held = {**over, **_cell_means(data, folds, seed), "method": values.q}
     used = _in_sample(method, data) if method.in_sample else values.q
     noise = noise_variance(make, data, used, folds, seed)
@@ -61,26 +64,15 @@ def credit_quality(
         **_accuracy(held, data, folds, seed),
         **_variances(data.targets, used),
         "skill": skill_scores(values, over, data, seed),
-        "undiscounted_skill": _undiscounted(make(), data, folds, seed),
+        "undiscounted_skill": None if plain is None else skill_scores(*others[0], plain, seed),
         "effective_sample_size": effective_sample_size(noise),
         "by_turn": by_turn(data, used, noise),
     }
 
 
-def _undiscounted(method: CreditMethod, data: Log, folds: int, seed: int) -> dict[str, Any] | None:
+def _undiscounted(data: Log) -> Log:
     plain = data.undiscounted()
-    if plain is None:
-        return None
-    values, over = _held_out(method, plain, folds, seed)
-    return skill_scores(values, over, plain, seed)
-
-
-def _held_out(
-    method: CreditMethod, data: Log, folds: int, seed: int
-) -> tuple[Values, dict[str, np.ndarray]]:
-    """The method's values and the baselines' predictions."""
-    held, found = with_baselines({"method": method}, data, folds, seed)
-    return held["method"], found
+    return data if plain is None else plain
 
 
 def _cell_means(data: Log, folds: int, seed: int) -> dict[str, np.ndarray]:
@@ -147,18 +139,20 @@ def noise_variance(
     scale = float(np.sqrt(variance(data.targets))) or 1.0
     rng = np.random.default_rng(seed)
     held = episode_folds(data, folds, seed) == 0
+    known, asked = data.where(~held), data.where(held)
     drawn: list[np.ndarray] = []
-    while len(drawn) < MOST_DRAWS and np.nansum(drawn) < ENOUGH_FREEDOM:
-        signs = rng.choice((-1.0, 1.0), size=len(credit))
-        returns = data.returns.copy()
-        returns[data.is_action] += scale * signs
-        noisy, method = data.with_returns(returns), make()
-        moved = np.full(len(credit), np.nan)
-        if method.in_sample:
-            moved[:] = _in_sample(method, noisy)
-        else:
-            moved[held[data.is_action]] = method.fit(noisy.where(~held)).q(noisy.where(held))
-        drawn.append(((moved - credit) / scale) ** 2)
+    with shared_by_methods(known, asked):
+        while len(drawn) < MOST_DRAWS and np.nansum(drawn) < ENOUGH_FREEDOM:
+            signs = rng.choice((-1.0, 1.0), size=len(credit))
+            returns = data.returns.copy()
+            returns[data.is_action] += scale * signs
+            method, moved = make(), np.full(len(credit), np.nan)
+            if method.in_sample:
+                moved[:] = _in_sample(method, data.with_returns(returns))
+            else:
+                noisy = known.with_returns(returns[~held])
+                moved[held[data.is_action]] = method.fit(noisy).q(asked)
+            drawn.append(((moved - credit) / scale) ** 2)
     return np.mean(drawn, axis=0)
 
 

@@ -120,6 +120,14 @@ class Log:
         """(A,) row numbers of the actions."""
         return np.flatnonzero(self.is_action)
 
+    @cached_property
+    def told(self) -> object:
+        """The same for logs that differ in labels and returns alone, made of this one from now on.
+
+        What depends on neither is kept under it (credit/methods/shared.py).
+        """
+        return object()
+
     @property
     def targets(self) -> np.ndarray:
         """(A,) realised returns."""

@@ -6,7 +6,7 @@ an action is q, its advantage q - v.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, cast
 
@@ -16,6 +16,8 @@ from aria_dvc.credit.methods.shared import shared_by_methods
 from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
+
+Payment = Callable[[Log], Log]  # the same log, with these or with other returns
 
 
 @dataclass(frozen=True)
@@ -158,22 +160,48 @@ def all_out_of_fold(
 
     valued: those of which v is wanted too, the others' is NaN; None for all.
     """
+    return out_of_fold_by_payment(methods, data, [as_paid], folds, seed, valued)[0]
+
+
+def as_paid(data: Log) -> Log:
+    """The payment that a log has."""
+    return data
+
+
+def out_of_fold_by_payment(
+    methods: Mapping[str, CreditMethod],
+    data: Log,
+    payments: Sequence[Payment],
+    folds: int = Aggregate.folds,
+    seed: int = 0,
+    valued: Collection[str] | None = None,
+) -> list[dict[str, Values]]:
+    """`all_out_of_fold` under several returns, which share what does not depend on them.
+
+    payments: each is a pass of its own; some episodes of the log are paid as they would be in it.
+    """
     fold = episode_folds(data, folds, seed)
     logs = {uses: data if uses else data.without_vectors() for uses in _used(methods)}
-    found = {name: np.full((2, len(data)), np.nan) for name in methods}
+    found = [{name: np.full((2, len(data)), np.nan) for name in methods} for _ in payments]
     for held in np.unique(fold):
         test = fold == held
         rows = np.flatnonzero(test & data.is_action)
         parts = {uses: (log.where(~test), log.where(test)) for uses, log in logs.items()}
         with shared_by_methods(*(log for pair in parts.values() for log in pair)):
-            for name, method in methods.items():
-                known, asked = parts[method.uses_vectors]
-                fitted = method.fit(known)
-                found[name][0][rows] = fitted.q(asked)
-                if valued is None or name in valued:
-                    found[name][1][rows] = fitted.v(asked)
+            for pay, columns in zip(payments, found, strict=True):
+                paid = {uses: (pay(known), asked) for uses, (known, asked) in parts.items()}
+                with shared_by_methods(*(known for known, _ in paid.values())):
+                    for name, method in methods.items():
+                        known, asked = paid[method.uses_vectors]
+                        fitted = method.fit(known)
+                        columns[name][0][rows] = fitted.q(asked)
+                        if valued is None or name in valued:
+                            columns[name][1][rows] = fitted.v(asked)
     acting = data.is_action
-    return {name: Values(q[acting], v[acting]) for name, (q, v) in found.items()}
+    return [
+        {name: Values(q[acting], v[acting]) for name, (q, v) in columns.items()}
+        for columns in found
+    ]
 
 
 def _used(methods: Mapping[str, CreditMethod]) -> set[bool]:

@@ -19,7 +19,7 @@ TINY = 1e-9
 
 @dataclass(frozen=True)
 class Views:
-    """(A, n) sparse 0/1 matrices: row a selects the utterances of a view of action a.
+    """(A, n) sparse 0/1 float32 matrices: row a selects the utterances of a view of action a.
 
     turn: (A,) float64 own-turn index from 1.
     """
@@ -29,9 +29,6 @@ class Views:
     heard: sp.csr_matrix
     own: sp.csr_matrix
     turn: np.ndarray
-
-
-VIEWS = ("said", "last", "heard", "own")
 
 
 def views_of(data: Log) -> Views:
@@ -59,10 +56,14 @@ def unit_rows(matrix: np.ndarray) -> np.ndarray:
 
 
 def mean_rows(selection: sp.csr_matrix, matrix: np.ndarray) -> np.ndarray:
-    """(A, d) float64 mean of the selected rows of an (n, d) matrix, zero where none is selected."""
-    count = np.diff(selection.indptr)
-    return (selection @ matrix.astype(np.float64)) / np.maximum(count, 1)[:, None]
+    """(A, d) mean of the selected rows of an (n, d) matrix of floats, zero where none is selected.
+
+    A row is summed in the matrix's own precision.
+    """
+    count = np.maximum(np.diff(selection.indptr), 1).astype(matrix.dtype)
+    means: np.ndarray = (selection @ matrix) / count[:, None]
+    return means
 
 
 def _selection(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
-    return sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
+    return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)

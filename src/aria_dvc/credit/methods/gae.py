@@ -10,11 +10,12 @@ credit is what became of its state: how much better the next turn's state looks 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import Values, fit_values
+from aria_dvc.credit.methods.base import Values, fit_values, role_means
 from aria_dvc.credit.methods.regression import RegressionCredit
 from aria_dvc.credit.methods.units import discounts, units_of
 from aria_dvc.intentions.log import Log
@@ -41,9 +42,15 @@ class GaeCredit:
         self.lam, self.folds, self.seed = lam, folds, seed
 
     def fit(self, data: Log) -> Self:
+        role_means(data)  # refuses actions without a return
         self._data = data
-        self._unseen = RegressionCredit(seed=self.seed).fit(data)
+        self.__dict__.pop("_unseen", None)
         return self
+
+    @cached_property
+    def _unseen(self) -> RegressionCredit:
+        """What judges other episodes, fitted when some are first asked for."""
+        return RegressionCredit(seed=self.seed).fit(self._data)
 
     def fitted(self) -> Values:
         history = RegressionCredit(seed=self.seed).of_history()

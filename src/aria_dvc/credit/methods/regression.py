@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from aria_dvc.credit.methods.base import ValueByHistory, episode_folds
-from aria_dvc.credit.methods.ridge import Fold, LandmarkRidge
+from aria_dvc.credit.methods.ridge import Design, Fold, LandmarkRidge
 from aria_dvc.credit.methods.shared import kept
 from aria_dvc.credit.methods.shrinkage import turn_index_fits
 from aria_dvc.credit.methods.similarity import (
@@ -86,7 +86,12 @@ class RegressionCredit(ValueByHistory):
         def member(kernel: Kernel) -> LandmarkRidge:
             options = (kernel, self.landmarks, self.strength, self.folds, self.seed)
             fresh = LandmarkRidge(kernel, landmarks)
-            return kept(data, options, lambda: fresh.fit(actions, residual, folds))
+            return kept(data, options, lambda: fresh.fit(design(kernel), residual, folds))
+
+        def design(kernel: Kernel) -> Design:
+            options = (kernel, self.landmarks, self.folds, self.seed)
+            held = [fold.held for fold in folds]
+            return kept(data.told, options, lambda: Design(kernel, landmarks, actions, held))
 
         self.members_ = [member(kernel) for kernel in self.kernels]
         self.shares_ = self._weigh(folds)

@@ -9,18 +9,22 @@ from typing import Self
 import numpy as np
 import scipy.sparse as sp
 
-from aria_dvc.credit.methods.features import VIEWS, mean_rows, unit_rows, views_of
+from aria_dvc.credit.methods.features import mean_rows, unit_rows, views_of
 from aria_dvc.credit.methods.shared import kept
 from aria_dvc.credit.methods.text import TextBlocks
 from aria_dvc.intentions.log import Log
 
+# The views that some kernel looks at.
+BY_WORDS = ("said", "last", "heard")
+BY_MEANING = ("said", "heard")
+
 
 @dataclass(frozen=True)
 class Described:
-    """A actions as unit vectors by view (see `features`), and their turn.
+    """A actions as unit vectors by view (see `features`), and their turn; all float32.
 
     words: view -> (A, v) sparse TF-IDF, empty if words are not looked at.
-    meaning: view -> (A, d) float64 mean embedding.
+    meaning: view -> (A, d) mean embedding.
     turn: (A,) own-turn index in units of its standard deviation over the fitted actions.
     growth: (A,) own-turn index in units of its mean.
     """
@@ -41,6 +45,15 @@ class Described:
             self.growth[rows],
         )
 
+    def in_float64(self) -> Described:
+        """The same numbers, so that what is computed of them is rounded less."""
+        return Described(
+            {view: matrix.astype(np.float64) for view, matrix in self.words.items()},
+            {view: matrix.astype(np.float64) for view, matrix in self.meaning.items()},
+            self.turn.astype(np.float64),
+            self.growth.astype(np.float64),
+        )
+
 
 class Describer:
     """Vocabulary, centre of the embeddings and scale of the turns, from the fitted episodes.
@@ -54,7 +67,7 @@ class Describer:
     def fit(self, data: Log) -> Self:
         turn = data.turn[data.actions]
         self.text_ = TextBlocks().fit(data) if self.words else None
-        self.centre_ = data.vectors.astype(np.float64).mean(axis=0)
+        self.centre_ = data.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.spread_ = float(turn.std()) or 1.0
         self.mean_ = float(turn.mean())
         return self
@@ -63,34 +76,34 @@ class Describer:
         views = views_of(data)
         vectors = data.vectors - self.centre_
         return Described(
-            self.text_.blocks(data, views) if self.text_ else {},
-            {view: unit_rows(mean_rows(getattr(views, view), vectors)) for view in VIEWS},
-            views.turn / self.spread_,
-            views.turn / self.mean_,
+            self.text_.blocks(data, views, BY_WORDS) if self.text_ else {},
+            {view: unit_rows(mean_rows(getattr(views, view), vectors)) for view in BY_MEANING},
+            (views.turn / self.spread_).astype(np.float32),
+            (views.turn / self.mean_).astype(np.float32),
         )
 
 
 def described_by(describer: Describer, data: Log) -> Described:
     """The actions of `data`, shared by methods that describe alike."""
-    return kept(data, describer, lambda: describer.describe(data))
+    return kept(data.told, describer, lambda: describer.describe(data))
 
 
 def describer_of(data: Log, words: bool = True) -> Describer:
     """The describer of the fitted episodes in `data`, shared in the same way."""
-    return kept(data, ("describer", words), lambda: Describer(words).fit(data))
+    return kept(data.told, ("describer", words), lambda: Describer(words).fit(data))
 
 
 @dataclass(frozen=True)
 class Similarity:
-    """Between a and m actions: every method gives (a, m) float64."""
+    """Between a and m actions: every method gives (a, m) in the precision of their numbers."""
 
     left: Described
     right: Described
 
     def words(self, view: str) -> np.ndarray:
         """Cosine of the TF-IDF vectors."""
-        product = self.left.words[view] @ self.right.words[view].T
-        return np.asarray(product.toarray(), np.float64)
+        product: np.ndarray = (self.left.words[view] @ self.right.words[view].T).toarray()
+        return product
 
     def meaning(self, view: str) -> np.ndarray:
         """Cosine of the centred mean embeddings."""

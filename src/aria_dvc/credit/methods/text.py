@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from aria_dvc.credit.methods.features import TINY, VIEWS, Views
+from aria_dvc.credit.methods.features import TINY, Views
 from aria_dvc.intentions.log import Log
 
 WORDS = r"\w+|[^\w\s]"
@@ -25,7 +26,10 @@ class TextBlocks:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         self.vectorizer_ = TfidfVectorizer(
-            sublinear_tf=True, token_pattern=WORDS, min_df=RARE if len(data) >= 200 else 1
+            sublinear_tf=True,
+            token_pattern=WORDS,
+            min_df=RARE if len(data) >= 200 else 1,
+            dtype=np.float32,
         )
         try:
             self.vectorizer_.fit(data.text)
@@ -33,12 +37,13 @@ class TextBlocks:
             self.vectorizer_.set_params(min_df=1).fit(data.text)
         return self
 
-    def blocks(self, data: Log, views: Views) -> dict[str, sp.csr_matrix]:
-        """View -> (A, words) float64 unit rows; the square root damps words said again."""
+    def blocks(self, data: Log, views: Views, names: Sequence[str]) -> dict[str, sp.csr_matrix]:
+        """View -> (A, words) float32 unit rows; the square root damps words said again."""
         words = self.vectorizer_.transform(data.text)
-        return {name: _unit(np.sqrt(getattr(views, name) @ words)) for name in VIEWS}
+        return {name: _unit(np.sqrt(getattr(views, name) @ words)) for name in names}
 
 
 def _unit(matrix: sp.csr_matrix) -> sp.csr_matrix:
     norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    return sp.csr_matrix(sp.diags(1 / np.maximum(norms, TINY)) @ matrix)
+    scale = (1 / np.maximum(norms, TINY)).astype(matrix.dtype)
+    return sp.csr_matrix(sp.diags(scale) @ matrix)
