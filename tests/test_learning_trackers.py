@@ -35,6 +35,12 @@ from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.yaml_file import read_yaml
 
 TOLD = ("loss", "grad_norm", "entropy_per_action")
+ROUND = {
+    "bargaining/alice/mean_reward": "mean_reward",
+    "kl_per_action": "kl_per_action",
+    "entropy_per_action": "entropy_per_action",
+}
+"""What an iteration is told as -> its column in online.csv."""
 
 
 @pytest.fixture
@@ -206,6 +212,27 @@ def test_online_training_is_one_run_with_every_update_and_iteration(at):
         values = [value for _, value in found[f"train/iteration/{name}"]]
         assert values == pytest.approx(alice[name].dropna().tolist(), rel=1e-5), name
     assert found["train/iteration/games"] == [(2, 0.0), (2, 6.0), (4, 12.0)]
+
+
+def test_trackio_has_online_training_as_one_run_on_this_machine(at, monkeypatch):
+    monkeypatch.setenv("TRACKIO_DIR", str(at.told / "trackio"))
+    pytest.importorskip("trackio")
+    from trackio.sqlite_storage import SQLiteStorage
+
+    policy(at)
+    metrics = online(at, replace(at.by("trackio"), title="online-x"), iterations=3)
+    (run,) = SQLiteStorage.get_runs(trackers.PROJECT)
+    assert run.startswith("online-x-")
+    told = SQLiteStorage.get_logs(trackers.PROJECT, run)
+    steps = [row["train/global_step"] for row in told if "train/loss" in row]
+    assert steps == list(range(1, metrics["updates"] + 1))
+    rows = pd.read_csv(at.told.parent / "online" / "online.csv")
+    alice = rows[rows["role"] == "alice"]
+    for name, column in ROUND.items():
+        values = [
+            row[f"train/iteration/{name}"] for row in told if f"train/iteration/{name}" in row
+        ]
+        assert values == pytest.approx(alice[column].dropna().tolist(), rel=1e-5), name
 
 
 def test_an_iteration_is_told_by_log_and_role():

@@ -124,7 +124,7 @@ def test_everything_is_drawn_without_complaint(browser, small, view, scheme):
 def test_the_map_filters_by_role_and_outcome(opened):
     opened.draw_all()
     page = opened.page
-    assert opened.shown("map").startswith("80 of 80 distinct utterances")
+    assert opened.shown("map").startswith("80 of 80 different embedded texts")
     page.select_option("#map [name=role]", label="alice")
     assert opened.drawn_points() == 40
     assert opened.shown("map").startswith("40 of 80")

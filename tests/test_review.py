@@ -225,6 +225,17 @@ def test_the_lock_is_fresh_without_any_data(project):
     assert "Outputs of 3 stages are not here" in project.text()
 
 
+@pytest.mark.parametrize("gone", ["*.txt", "go.txt"])
+def test_the_lock_is_fresh_where_a_folder_of_outputs_lacks_some(project, gone):
+    """A folder that Git keeps by a file is there in every clone, and without its outputs."""
+    for file in (project.folder / "data/turns").glob(gone):
+        file.unlink()
+    assert freshness(project.folder).stale == {}
+    project.write("data/turns/chess.txt", "by hand\n")
+    changed = "data/turns/chess.txt was changed by hand"
+    assert freshness(project.folder).stale == {"prepare@chess": (changed,)}
+
+
 @pytest.mark.parametrize(
     ("file", "text", "stale"),
     [

@@ -12,8 +12,9 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +26,7 @@ from aria_dvc.files import write_json
 from aria_dvc.review.locks import CODE, LOCK, Lock, read_lock
 
 CODE_STAGE = "code"
+Away = Callable[[str, str], bool]
 _ABSENT = ("deleted", "not in cache")
 # By the checkout's own code, which need not be the code that runs here.
 _FINGERPRINTS = """
@@ -58,8 +60,9 @@ def freshness(root: Path) -> Freshness:
     lock = read_lock(file.read_bytes() if file.exists() else None, str(file))
     status = dvc_status(root)
     outs = {str(out["path"]) for entry in lock.values() for out in entry.get("outs", [])}
-    outs |= _added(status)
-    stale = {stage: found for stage in status if (found := _reasons(stage, status, lock, outs))}
+    gone = {path for found in status.values() for change in found for path in _missing(change)}
+    away = partial(_is_away, outs=outs | gone, gone=gone)
+    stale = {stage: found for stage in status if (found := _reasons(stage, status, lock, away))}
     edited = stale.pop(CODE_STAGE, None) if CODE_STAGE in lock else None
     if edited:
         for stage in _other_code(root, lock):
@@ -86,24 +89,17 @@ def dvc_status(root: Path, *targets: str) -> dict[str, list[Any]]:
     return found
 
 
-def _added(status: Mapping[str, list[Any]]) -> set[str]:
-    """Files that `dvc add` tracks and that are not here."""
-    added = (found for name, found in status.items() if name.endswith(".dvc"))
-    changes = [change for found in added for change in found if _missing(change)]
-    return {path for change in changes for path in change["changed outs"]}
-
-
 def _reasons(
-    stage: str, status: Mapping[str, list[Any]], lock: Lock, outs: set[str]
+    stage: str, status: Mapping[str, list[Any]], lock: Lock, away: Away
 ) -> tuple[str, ...]:
     """What DVC says of a stage, without what is merely not on this machine."""
     if stage not in lock and not stage.endswith(".dvc"):
         return ("never run",)
-    found = (why for change in status[stage] for why in _of_change(change, outs))
+    found = (why for change in status[stage] for why in _of_change(change, away))
     return tuple(dict.fromkeys(found))
 
 
-def _of_change(change: Any, outs: set[str]) -> Iterator[str]:
+def _of_change(change: Any, away: Away) -> Iterator[str]:
     if change == "changed command":
         yield "command"
     if not isinstance(change, Mapping):
@@ -111,24 +107,25 @@ def _of_change(change: Any, outs: set[str]) -> Iterator[str]:
     for path, state in change.get("changed deps", {}).items():
         if path == "params.yaml":
             yield "params"
-        elif state not in _ABSENT or not _is_output(path, outs):
+        elif not away(path, state):
             yield "code" if path.startswith(CODE) else path
     for path, state in change.get("changed outs", {}).items():
         if state not in _ABSENT:
             yield f"{path} was changed by hand"
 
 
-def _is_output(path: str, outs: set[str]) -> bool:
-    """Whether a path is the output of a stage, lies in one, or is a folder that holds some."""
-    return any(
-        path == out or path.startswith(f"{out}/") or out.startswith(f"{path}/") for out in outs
-    )
+def _is_away(path: str, state: str, outs: set[str], gone: set[str]) -> bool:
+    """Whether an input differs for want of outputs that are not here: it is one of a stage's or
+    lies in one, or is a folder that lacks some (one that Git keeps by a file is in every clone)."""
+    if any(out.startswith(f"{path}/") for out in gone):
+        return True
+    return state in _ABSENT and any(path == out or path.startswith(f"{out}/") for out in outs)
 
 
-def _missing(change: Any) -> bool:
-    return isinstance(change, Mapping) and any(
-        state in _ABSENT for state in change.get("changed outs", {}).values()
-    )
+def _missing(change: Any) -> list[str]:
+    """The outputs of a stage that are not on this machine."""
+    found = change.get("changed outs", {}) if isinstance(change, Mapping) else {}
+    return [path for path, state in found.items() if state in _ABSENT]
 
 
 def _other_code(root: Path, lock: Lock) -> list[str]:
