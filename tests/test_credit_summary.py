@@ -56,6 +56,16 @@ def test_the_skill_beside_the_default_is_told_to_be_that_of_another_method(tmp_p
     )
     again = told(capsys, log, "--out", out)
     assert "that of regression" not in again["skill"]
+    assert "regression" not in again["written"]
+
+
+def test_whose_values_other_dialogues_get_is_told(tmp_path, capsys):
+    log = write_log(tmp_path / "log.jsonl", 30, seed=0)
+    new, out = write_log(tmp_path / "new.jsonl", 5, seed=1), tmp_path / "credit.parquet"
+    lines = told(capsys, log, "--score", new, "--out", out)
+    assert lines["written"].endswith(
+        "; values of regression, since gae needs to see how a dialogue goes on)"
+    )
 
 
 @pytest.mark.parametrize(("asked", "how"), [((), "by silhouette"), (("--k", 3), "3 asked for")])

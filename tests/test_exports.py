@@ -76,6 +76,20 @@ def test_swift_has_a_positive_weight_a_turn_and_a_file_a_role(tmp_path, capsys):
         assert all(("loss_scale" in m) == (m["role"] == "assistant") for m in chat["messages"])
 
 
+@pytest.mark.parametrize("target", ["swift", "kto", "traces", "art"])
+def test_actions_in_a_row_that_become_one_message_are_counted(tmp_path, capsys, target):
+    log = log_file(tmp_path, roles=1)
+    export(log, target)
+    assert "joined" not in capsys.readouterr().out
+    found = lines_of(log)
+    for entry in found:
+        entry["messages"].insert(3, {"role": "alice", "content": "Anybody there?"})
+    log.write_text("\n".join(map(json.dumps, found)), "utf-8")
+    export(log, target)
+    said = f"{len(found)} joined to the next of the same side"
+    assert said in capsys.readouterr().out
+
+
 def test_kto_labels_by_the_advantage_and_drops_small_ones(tmp_path, capsys):
     log = log_file(tmp_path, roles=1)
     out, table = export(log, "kto", "--least", 0.5), credit_of(log)

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from learning_tiny import save_tiny_base, tiny_model, tiny_tokenizer
-from tests.test_exports import credit_of, export, lines_of, log_file
+from test_exports import credit_of, export, lines_of, log_file
+
+PRINTED = [chr(sign) for sign in range(33, 127)]
 
 
 def moved(before: dict[str, torch.Tensor], model: torch.nn.Module) -> bool:
@@ -106,15 +108,42 @@ def test_swift_trains_a_step_on_our_floats(tmp_path, monkeypatch):
     assert any(bool(w.any()) for name, w in load_file(adapter).items() if "lora_B" in name)
 
 
-def test_tinker_takes_every_datum(tmp_path):
+def tinker_data(tmp_path, *options):
+    """The exported file as Tinker's own objects, and the tiny model's folder."""
     tinker = pytest.importorskip("tinker")
     base = save_tiny_base(tmp_path / "model")
-    log = log_file(tmp_path, roles=1)
-    for row in lines_of(export(log, "tinker", "--model", base.folder) / "alice.jsonl"):
+    path = export(log_file(tmp_path, roles=1), "tinker", "--model", base.folder, *options)
+    for row in lines_of(path / "alice.jsonl"):
         inputs = {name: tinker.TensorData(**value) for name, value in row["loss_fn_inputs"].items()}
         chunks = [tinker.EncodedTextChunk(**chunk) for chunk in row["model_input"]["chunks"]]
-        datum = tinker.Datum(model_input=tinker.ModelInput(chunks=chunks), loss_fn_inputs=inputs)
-        assert datum.model_input.length == len(row["loss_fn_inputs"]["weights"]["data"])
+        yield tinker.Datum(model_input=tinker.ModelInput(chunks=chunks), loss_fn_inputs=inputs)
+
+
+def log_probabilities(model, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """(..., T) log-probability of each target after the tokens up to its own place."""
+    scores = torch.log_softmax(model(input_ids=tokens).logits, -1)
+    return scores.gather(-1, targets[..., None])[..., 0]
+
+
+def weighted_loss(data, model) -> torch.Tensor:
+    total = torch.zeros(())
+    for datum in data:
+        tokens = torch.tensor(datum.model_input.to_ints())
+        target, weights = (datum.loss_fn_inputs[n].to_torch() for n in ("target_tokens", "weights"))
+        total = total - (log_probabilities(model, tokens[None], target[None])[0] * weights).sum()
+    return total
+
+
+def test_tinker_s_data_train_a_step(tmp_path):
+    """By its loss cross_entropy as documented, sum(-log p * weight): its own runs at Tinker."""
+    data, model = list(tinker_data(tmp_path, "--signed")), tiny_model()
+    for datum in data:
+        assert datum.model_input.length == len(datum.loss_fn_inputs["weights"].to_torch())
+    assert any((datum.loss_fn_inputs["weights"].to_torch() < 0).any() for datum in data)
+    before = weighted_loss(data, model)
+    before.backward()
+    torch.optim.SGD(model.parameters(), 1e-3).step()
+    assert weighted_loss(data, model) < before
 
 
 def test_verifiers_validates_every_episode(tmp_path):
@@ -136,3 +165,54 @@ def test_art_reads_the_groups(tmp_path):
     rewards = sorted(t.reward for group in groups for t in group.trajectories)
     assert rewards == pytest.approx(sorted(table["advantage"]))
     assert pq.read_table(path).num_rows == len(rewards)
+
+
+def trained_at_the_end(trajectory, tokenizer) -> None:
+    """Make its last message the only one that ART trains: a choice, sampled by nobody knows whom.
+
+    Where a log-probability is NaN, ART's loss takes the present policy's.
+    """
+    from openai.types.chat.chat_completion import Choice
+
+    message, unknown = trajectory.messages_and_choices[-1], {"logprob": math.nan}
+    ids = tokenizer.encode(message["content"], add_special_tokens=False)
+    tokens = [{"token": f"token_id:{i}", "top_logprobs": [], **unknown} for i in ids]
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    found = Choice.model_validate({**choice, "logprobs": {"content": tokens}})
+    trajectory.messages_and_choices[-1] = found
+
+
+def test_art_s_loss_trains_a_step_on_the_last_messages(tmp_path, monkeypatch):
+    logging = pytest.importorskip("art.utils.trajectory_logging")
+    from art.loss import loss_fn
+    from art.preprocessing.pack import packed_tensors_from_tokenized_results
+    from art.preprocessing.tokenize import tokenize_trajectory_groups
+    from art.transformers import patches
+    from transformers import masking_utils
+
+    # what ART puts in its place takes an argument that transformers 5 no longer gives
+    name = "_preprocess_mask_arguments"
+    monkeypatch.setattr(masking_utils, name, getattr(patches, name))
+    tokenizer, model = tiny_tokenizer(), tiny_model()
+    # ART marks a reply by its last token that no text has; behind ASCII a token here is half a sign
+    monkeypatch.setattr(type(tokenizer), "vocab_size", len(PRINTED))
+    path = export(log_file(tmp_path, roles=1), "art") / "alice.parquet"
+    groups = logging.read_trajectory_groups_parquet(path)
+    for trajectory in (trajectory for group in groups for trajectory in group.trajectories):
+        trained_at_the_end(trajectory, tokenizer)
+    found = list(tokenize_trajectory_groups(tokenizer, groups, False, scale_rewards=False))
+    for result in found:
+        said = [t for t, of in zip(result.token_ids, result.assistant_mask, strict=True) if of]
+        last = result.trajectory.messages_and_choices[-1]
+        assert tokenizer.decode(said).removesuffix("<|im_end|>") == last.message.content
+    packed = packed_tensors_from_tokenized_results(
+        found, 256, tokenizer.pad_token_id, pack_results=False
+    )
+    tokens = packed["tokens"]
+    said = log_probabilities(model, tokens, tokens.roll(-1, 1))
+    loss = loss_fn(packed, said, None, None, {}).policy_loss
+    assert math.isfinite(loss.item())
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    loss.backward()
+    torch.optim.SGD(model.parameters(), 1e-2).step()
+    assert moved(before, model)

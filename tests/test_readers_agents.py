@@ -144,6 +144,11 @@ def test_who_is_credited_is_named_by_role_or_name(agents, rewards):
     assert only(NAMED, agents=agents).rewards == rewards
 
 
+def test_an_agent_that_says_nothing_may_be_misspelt():
+    with pytest.raises(AriaError, match=r"no action of asistant \(did you mean assistant\?\)"):
+        only(OPENAI, agents=("asistant",))
+
+
 def test_an_agent_takes_the_reward_that_is_nobodys():
     assert only(OPENAI, agents=("user",)).rewards == {"user": 0.5}
     two = {**OPENAI, "reward": None, "rewards": {"assistant": 1, "user": 0}}

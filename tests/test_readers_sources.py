@@ -37,7 +37,6 @@ from aria_dvc.records import json_entries, tables
 from aria_dvc.records.readers import iter_log, read_log
 from aria_dvc.records.reading import Reading, Rejected, kind_of
 from aria_dvc.records.sources import entries_of, prefixes_of, sources_of
-from aria_dvc.records.stored import read_turns
 from aria_dvc.records.tables import turns_table
 from aria_dvc.shown import printable
 
@@ -250,7 +249,7 @@ def test_standard_input(tmp_path, kind):
     options = {"env": {**os.environ, "PYTHONPATH": str(SOURCE)}, "timeout": 120, "check": False}
     done = subprocess.run(command, input=raw[kind], capture_output=True, **options)
     assert (done.returncode, done.stderr) == (0, b"")
-    turns = read_turns(tmp_path / "out")
+    turns = turns_table(read_log(tmp_path / "out"))
     assert len(turns) == (6 if kind == "lines" else 4)
     done = subprocess.run(command, input=b"{", capture_output=True, **options)
     assert done.stderr.startswith(b"error: standard input: line 1: broken JSON")
@@ -476,7 +475,6 @@ def test_a_table_of_turns_is_a_log_again(tmp_path):
     log, out = lines(tmp_path / "log", OPENAI, TAU), tmp_path / "turns.parquet"
     assert main(["read", str(log), "--out", str(out)]) == 0
     first = turns_table(read_log(log))
-    assert read_turns(out).equals(first)
     assert turns_table(read_log(out)).equals(first)
 
 

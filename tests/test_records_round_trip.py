@@ -6,24 +6,34 @@ import json
 
 import pandas as pd
 import pytest
-from agent_logs import ENTRIES, OPENAI, VERL, csv_bytes, lines
+from agent_logs import ENTRIES, NAMED, OPENAI, VERL, csv_bytes, lines
 from hypothesis import given, settings
 from test_records_fuzz import LINES, QUIET, logs
 from test_records_readers import CASINO
 
 from aria_dvc.__main__ import main
 from aria_dvc.errors import AriaError
+from aria_dvc.records.kept import KEPT, kept_tables
 from aria_dvc.records.readers import read_log
 from aria_dvc.records.reading import Reading
-from aria_dvc.records.tables import episodes_table, log_table, turns_table
+from aria_dvc.records.schemas import write_parts
+from aria_dvc.records.tables import episodes_table, turns_table
 
 
 def tables_of(log, folder, *options):
     """What `aria read` makes of a log, as Parquet and as CSV."""
     out, text = folder / "turns.parquet", folder / "turns.csv"
     assert main(["read", str(log), "--out", str(out), *options]) == 0
-    pd.read_parquet(out).to_csv(text, index=False)
+    table = pd.read_parquet(out)
+    if "embedding" in table:
+        table["embedding"] = [json.dumps(vector.tolist()) for vector in table["embedding"]]
+    table.to_csv(text, index=False)
     return out, text
+
+
+def vectors(episode):
+    carried = [utterance.embedding for utterance in episode.utterances]
+    return [None if vector is None else vector.tolist() for vector in carried]
 
 
 GOOD = [*ENTRIES.values(), *LINES]
@@ -40,6 +50,8 @@ def test_a_table_is_the_same_log_again(tmp_path, number):
         assert again.prompts == before.prompts
         assert again.preamble == before.preamble
         assert (again.rewards, again.game) == (before.rewards, before.game)
+        assert again.named == before.named
+        assert vectors(again) == vectors(before)
         assert turns_table([again]).equals(turns_table([before]))
 
 
@@ -158,8 +170,9 @@ def test_every_good_log_can_be_read_again_from_its_table(raw, tmp_path):
         episodes = read_log(log, Reading(warn=False))
     except AriaError:
         return
-    log_table(episodes).to_parquet(out)
+    write_parts(out, kept_tables(episodes), KEPT)
     again = read_log(out, Reading(warn=False))
+    assert [(e.named, vectors(e)) for e in again] == [(e.named, vectors(e)) for e in episodes]
     assert [e.preamble for e in again] == [e.preamble for e in episodes]
     first = turns_table(episodes)
     acting = first["is_action"].to_numpy()
@@ -172,3 +185,37 @@ def test_what_is_left_out_behind_a_system_message_stays_out(tmp_path):
     acting = [False, True, False, False, True, False]
     for table in tables_of(log, tmp_path, "--no-moves"):
         assert turns_table(read_log(table))["is_action"].tolist() == acting
+
+
+def test_who_has_a_name_is_credited_by_role_in_the_table_too(tmp_path):
+    for table in tables_of(lines(tmp_path / "log", NAMED), tmp_path):
+        (episode,) = read_log(table, Reading(agents=("assistant",)))
+        assert episode.rewards == {"planner": 1.0, "critic": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("who", "spoken", "problem"),
+    [
+        ("planner", "tool", "speaks_as is 'tool': give assistant or user, or nothing"),
+        ("user", "assistant", "has the name 'user', which is a role"),
+    ],
+)
+def test_whom_one_speaks_as_is_checked(tmp_path, who, spoken, problem):
+    row = {"episode_id": "e", "role": who, "text": "Hi", "reward": 1, "speaks_as": spoken}
+    (tmp_path / "table").write_bytes(csv_bytes([row]))
+    with pytest.raises(AriaError, match=problem):
+        read_log(tmp_path / "table")
+
+
+def with_vectors(width):
+    said = [{**message, "embedding": [0.5] * width} for message in NAMED["messages"]]
+    return {**NAMED, "messages": said}
+
+
+@pytest.mark.parametrize("other", [NAMED, with_vectors(2)])
+def test_logs_of_unlike_vectors_are_no_table(tmp_path, capsys, other):
+    logs = [lines(tmp_path / name, e) for name, e in (("a", with_vectors(3)), ("b", other))]
+    out = tmp_path / "turns.parquet"
+    assert main(["read", *map(str, logs), "--out", str(out)]) == 1
+    assert "embeddings differ in length, or some have none" in capsys.readouterr().err
+    assert not out.exists()

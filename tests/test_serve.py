@@ -74,6 +74,15 @@ def test_what_is_kept_credits_other_dialogues_as_the_fit_did(tmp_path, method):
         np.testing.assert_allclose(np.concatenate(found), own["credit"], rtol=1e-6, atol=1e-9)
 
 
+def test_a_fit_tells_whose_values_other_dialogues_get(tmp_path, capsys):
+    log = log_file(tmp_path)
+    fit(log, "gae")
+    why = "other dialogues get the values of regression, since gae needs to see how"
+    assert capsys.readouterr().out.splitlines()[1].startswith(why)
+    fit(log, "regression")
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
 def test_nothing_is_pickled_and_no_other_folder_is_replaced(tmp_path, capsys):
     out = fit(log_file(tmp_path), "regression")
     names = sorted(path.name for path in out.iterdir())

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from aria_dvc.errors import AriaError, naming
 from aria_dvc.intentions.log import Log
-from aria_dvc.records.schemas import TURNS
+from aria_dvc.records.kept import KEPT
 
 BLOCK_ROWS = 4096
 MOST_ROWS = 200_000  # of a row group, which is read as a whole; `aria read` writes some 20,000
@@ -121,7 +121,7 @@ def _blocks(file: pq.ParquetFile) -> Iterator[Block]:
 
 def _check_layout(file: pq.ParquetFile, path: Path) -> None:
     try:
-        TURNS.check(file.schema_arrow, path)
+        KEPT.check(file.schema_arrow, path)
     except AriaError:
         raise AriaError(f"{path}: no table of turns: {_remedy(path)}") from None
     groups = range(file.num_row_groups)

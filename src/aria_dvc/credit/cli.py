@@ -87,7 +87,7 @@ def _tell(
     audit = _command("audit", args.logs, args)
     export = _command("export", args.score or args.logs, args)
     export += f" --credit {shlex.quote(str(args.out))} --to kto --out kto/"
-    told = Told(table, fitted, settings_of(args), quality, files, audit, export)
+    told = Told(table, fitted, settings_of(args), quality, files, audit, export, bool(args.score))
     for line in summary(told):
         print(printable(line))
 

@@ -44,6 +44,7 @@ def run_fit(args: argparse.Namespace) -> None:
     check_files(args, {}, {"the log": args.logs})
     from aria_dvc.credit.fitted import fit, is_fit, save_fit
     from aria_dvc.credit.logs import read_logs
+    from aria_dvc.credit.summary import stand_in
 
     if args.out.exists() and not is_fit(args.out):
         raise AriaError(f"--out: {args.out} exists and is no fitted credit: name another folder")
@@ -55,3 +56,5 @@ def run_fit(args: argparse.Namespace) -> None:
     save_fit(args.out, fitted, settings, args.embed)
     said = f"{fitted.acting_episodes} episodes, {len(fitted.actions)} actions"
     print(f"{settings.aggregate.method} on {said}: {args.out}")
+    if other := stand_in(settings):
+        print(f"other dialogues get the values of {other}")

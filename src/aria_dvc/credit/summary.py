@@ -31,6 +31,7 @@ class Told:
 
     table: the credit table. fitted: the log as the method saw it. quality: see `credit_quality`;
     None if it was not asked for. written: the files. audit, export: the commands that come next.
+    scored: whether the rows are of other logs than the fitted one.
     """
 
     table: pd.DataFrame
@@ -40,6 +41,7 @@ class Told:
     written: str
     audit: str
     export: str
+    scored: bool = False
 
 
 def summary(told: Told) -> list[str]:
@@ -49,7 +51,7 @@ def summary(told: Told) -> list[str]:
         f"k: {_intentions(told)}",
         f"variance: {_variance(told.table)}",
         f"skill: {_skill(told.quality)}{_unseen(told)}",
-        f"written: {told.written} ({rows})",
+        f"written: {told.written} ({rows}{_scored_by(told)})",
         f"next: {_next(told)}",
     ]
 
@@ -94,13 +96,24 @@ def _skill(quality: Mapping[str, Any] | None) -> str:
     return f"{value['value']:+.3f} over {over}, the best baseline, held out{interval}"
 
 
+def stand_in(settings: CreditSettings) -> str | None:
+    """Which method credits dialogues that were not fitted, and why, where it is another one."""
+    aggregate = settings.aggregate
+    unseen = getattr(make_method(aggregate.method, aggregate), "unseen", None)
+    return unseen and f"{unseen}, since {aggregate.method} needs to see how a dialogue goes on"
+
+
+def _scored_by(told: Told) -> str:
+    other = stand_in(told.settings)
+    return f"; values of {other}" if told.scored and other else ""
+
+
 def _unseen(told: Told) -> str:
     """Of which method the skill is, where another one is asked for what was not fitted."""
-    aggregate = told.settings.aggregate
-    unseen = getattr(make_method(aggregate.method, aggregate), "unseen", None)
-    if unseen is None or told.quality is None or "skill" not in told.quality:
+    other = stand_in(told.settings)
+    if not other or told.quality is None or "skill" not in told.quality:
         return ""
-    return f"; that of {unseen}, since {aggregate.method} needs to see how a dialogue goes on"
+    return f"; that of {other}"
 
 
 def _next(told: Told) -> str:

@@ -89,7 +89,7 @@ def run_export(args: argparse.Namespace) -> None:
     """
     _check(args)
     from aria_dvc.credit.written import read_credit
-    from aria_dvc.exports.turns import chats_of, check_table, check_texts
+    from aria_dvc.exports.turns import chats_of, check_table, check_texts, counted
 
     with reading_of(args) as reading:
         table = read_credit(args.credit) if args.credit else credit_table_of(args, reading)[0]
@@ -105,12 +105,15 @@ def run_export(args: argparse.Namespace) -> None:
     if args.credit:
         check_texts(chats)
     counts: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
     with written_aside(args.out) as aside:
-        files = write_files(aside, args.to, records_of(args, chats, table, counts))
+        files = write_files(aside, args.to, records_of(args, counted(chats, seen), table, counts))
         if not files:
             why = ", ".join(f"{count} {name}" for name, count in counts.items())
             raise AriaError(f"--to {args.to}: nothing is left to write ({why}): lower --least")
         write_json(aside / WRITTEN, sorted(files.values()))
+    if joined := len(table) - seen["turns"]:
+        counts["joined to the next of the same side, whose credit they get"] = joined
     _tell(args, counts, files, len(table))
 
 

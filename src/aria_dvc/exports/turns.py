@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,6 +76,18 @@ def chats_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> Chats:
                 reward = finals[found.episode_id, found.role]
                 group = str(own[0].row["group_id"])
                 yield Chat(found.episode_id, group, found.role, reward, found.messages, own)
+
+    return read
+
+
+def counted(chats: Chats, seen: Counter[str]) -> Chats:
+    """The chats; `seen` holds the number of their turns once they were read to the end."""
+
+    def read() -> Iterator[Chat]:
+        seen["turns"] = 0
+        for chat in chats():
+            seen["turns"] += len(chat.turns)
+            yield chat
 
     return read
 

@@ -45,17 +45,17 @@ def run_read(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
     Raises:
-        AriaError: see `iter_log` and `check_outputs`.
+        AriaError: see `iter_log`, `kept_tables` and `check_outputs`.
     """
-    from aria_dvc.records.schemas import TURNS, write_parts
-    from aria_dvc.records.tables import log_tables
+    from aria_dvc.records.kept import KEPT, kept_tables
+    from aria_dvc.records.schemas import write_parts
 
     is_mine = table_with(("episode_id", "position", "role", "text", "is_action"))
     check_files(args, {"--out": (args.out, is_mine)}, {"the log": args.logs})
     counts = {"episodes": 0, "groups": 0}
     with reading_of(args) as reading:
         episodes = _counted(read_all(args.logs, replace(reading, game=args.game)), counts)
-        rows = write_parts(args.out, log_tables(episodes), TURNS)
+        rows = write_parts(args.out, kept_tables(episodes), KEPT)
     groups = f" in {counts['groups']} groups" if counts["groups"] < counts["episodes"] else ""
     print(f"{counts['episodes']} episodes{groups}, {rows} utterances: {args.out}")
 

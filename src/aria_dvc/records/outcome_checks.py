@@ -77,13 +77,15 @@ def _credited(episode: Episode, given: dict[str, Any], agents: tuple[str, ...]) 
         raise BadEntry("no reward: give a final reward for at least one role")
     if agents:
         rewards = _of_agents(episode, rewards, agents)
-    if not rewards.keys() & {utterance.role for utterance in episode.utterances}:
-        raise BadEntry(_silent(agents or (ASSISTANT,)) if THE_AGENT in given else _NO_ACTION)
+    spoken = {utterance.role for utterance in episode.utterances}
+    if not rewards.keys() & spoken:
+        silent = _silent(agents or (ASSISTANT,), spoken)
+        raise BadEntry(silent if THE_AGENT in given else _NO_ACTION)
     return rewards
 
 
-def _silent(agents: tuple[str, ...]) -> str:
-    who = " or ".join(agents)
+def _silent(agents: tuple[str, ...], spoken: set[str]) -> str:
+    who = " or ".join(agents) + did_you_mean(agents[0], spoken)
     return (
         f"no action of {who}, whose reward it is: say who is credited (--agent, agent of the log)"
     )

@@ -3,8 +3,8 @@
 A table with the columns episode_id, role and text holds utterances, an episode's rows together in
 the order spoken. `reward` is the final reward of the row's role, in all of its rows or in some;
 `position`, `group_id`, `game`, `embedding` are optional, and so is what `aria read` writes besides:
-`is_action`, `preamble`, `system_prompt`, `info`. Any other table (Parquet, Arrow) holds one entry a
-row.
+`is_action`, `preamble`, `system_prompt`, `info`, `speaks_as`. Any other table (Parquet, Arrow)
+holds one entry a row.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from aria_dvc.errors import AriaError
 from aria_dvc.records.entries import Entry
 from aria_dvc.records.episodes import SYSTEM
 from aria_dvc.records.formats.base import BadEntry
+from aria_dvc.records.formats.openai import NAMED
 from aria_dvc.records.layouts import LAYOUTS
 from aria_dvc.records.reading import described
 
 NEEDED = ("episode_id", "role", "text")
 _READ = ("reward", "position", "group_id", "game", "embedding", "is_action")
-_KEPT = ("preamble", "system_prompt", "info")
+_KEPT = ("preamble", "system_prompt", "info", "speaks_as")
 _OWN = frozenset({*NEEDED, *_READ, *_KEPT})
 _DERIVED = frozenset({"turn", "turns", "embedded"})  # of a table of turns, counted anew
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
@@ -226,8 +227,19 @@ def _episode(episode: Any, rows: list[Row]) -> Row:
 def _message(row: Row) -> Row:
     vector = {"embedding": row["embedding"]} if "embedding" in row else {}
     more = {k: v for k, v in row.items() if k not in _OWN and k not in _DERIVED}
-    said = {"role": row.get("role"), "content": row.get("text"), **vector}
+    said = {**_speaker(row), "content": row.get("text"), **vector}
     return {**said, "row": more} if more else said
+
+
+def _speaker(row: Row) -> Row:
+    """The role of a row's message, and the name of a speaker that has one."""
+    who, spoken = row.get("role"), row.get("speaks_as")
+    if who is None or spoken is None or spoken == "" or spoken != spoken:  # NaN: an empty cell
+        return {"role": who}
+    if not isinstance(spoken, str) or spoken not in NAMED:
+        known = " or ".join(sorted(NAMED))
+        raise BadEntry(f"speaks_as is {described(spoken)}: give {known}, or nothing")
+    return {"role": spoken, "name": who}
 
 
 def _before(rows: list[Row]) -> list[Row]:
