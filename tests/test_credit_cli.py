@@ -267,6 +267,15 @@ def test_folds_act_on_the_quality_and_not_on_other_logs(tmp_path, capsys):
     assert "not --method regression with --score: leave it out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("options", "refused"), [("--k 7", "k"), ("--folds 9", "folds")])
+def test_a_fit_refuses_what_has_no_effect(tmp_path, capsys, options, refused):
+    given = ["no log", "--out", str(tmp_path / "out"), "--method", "regression", *options.split()]
+    assert main(["fit", *given]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: --{refused} is for ")
+    assert line.endswith("not --method regression in a fit: leave it out")
+
+
 def test_a_log_without_outcomes_cannot_be_fitted(tmp_path, capsys):
     log = write_log(tmp_path / "log.jsonl", 5, seed=3, rewards=False)
     assert run(log, "--method", "constant", "--out", tmp_path / "out.parquet") == 1

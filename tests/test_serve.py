@@ -26,6 +26,7 @@ from aria_dvc.cache.sums import write_manifest
 from aria_dvc.credit import fitted as module
 from aria_dvc.credit.fitted import load_fit
 from aria_dvc.credit.logs import credit_of, read_logs
+from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.records.readers import read_log
@@ -53,7 +54,8 @@ def letters(monkeypatch):
 
 def fit(log: Path, method: str = "prefix") -> Path:
     out = log.parent / "fitted"
-    assert main(["fit", str(log), "--method", method, "--k", "3", "--out", str(out)]) == 0
+    k = ["--k", "3"] if make_method(method).uses_labels else []
+    assert main(["fit", str(log), "--method", method, *k, "--out", str(out)]) == 0
     return out
 
 

@@ -63,7 +63,7 @@ def run_credit(args: argparse.Namespace) -> None:
     Raises:
         AriaError: see `credit_of`, `read_logs` and `check_outputs`; options out of range.
     """
-    check_credit_options(args, bool(args.score), bool(args.quality))
+    check_credit_options(args, "with --score" if args.score else "", bool(args.quality))
     _check_files(args)
     from aria_dvc.credit.chain import quality_of
     from aria_dvc.files import write_json, write_parquet

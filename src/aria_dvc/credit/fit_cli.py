@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.credit.options import add_credit_options, settings_of
+from aria_dvc.credit.options import add_credit_options, check_credit_options, settings_of
 from aria_dvc.errors import AriaError
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
@@ -30,7 +30,7 @@ def add_fit_parser(subparsers: Any) -> None:
     )
     parser.add_argument("logs", nargs="+", type=Path, help="dialogues with outcomes")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
-    add_credit_options(parser)
+    add_credit_options(parser, own_vectors=False)
     add_reading_options(parser)
     parser.set_defaults(run=run_fit)
 
@@ -39,8 +39,9 @@ def run_fit(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
     Raises:
-        AriaError: see `read_logs`; a folder of something else.
+        AriaError: see `read_logs`; a folder of something else; options without effect.
     """
+    check_credit_options(args, "in a fit")
     check_files(args, {}, {"the log": args.logs})
     from aria_dvc.credit.fitted import fit, is_fit, save_fit
     from aria_dvc.credit.logs import read_logs

@@ -21,11 +21,14 @@ _AGGREGATE = ("method", "gamma", "folds", "objective", "anchor")
 DECIDING = (*_AGGREGATE, "k", "seed", "embed")
 
 
-def add_credit_options(parser: argparse.ArgumentParser) -> None:
+def add_credit_options(parser: argparse.ArgumentParser, own_vectors: bool = True) -> None:
     """Add what decides the credit: --method, --k, --gamma, --folds, --embed, --game, --seed.
 
     Their values are None unless they were typed.
+
+    own_vectors: whether the vectors of the logs are used where they have some.
     """
+    vectors = f"the logs' own vectors, else {EMBEDDER}" if own_vectors else EMBEDDER
     default, settings = Aggregate(), CreditSettings()
     add = parser.add_argument
     add("--method", choices=method_names(), help=f"default: {METHOD}")
@@ -38,7 +41,7 @@ def add_credit_options(parser: argparse.ArgumentParser) -> None:
     add("--anchor", choices=get_args(Anchor), help=f"of gigpo ({default.anchor})")
     add("--gamma", type=float, help=f"discount per own turn ({default.gamma})")
     add("--folds", type=int, help=f"folds by group of episodes ({default.folds})")
-    add("--embed", help=f"embedding model; default the logs' own vectors, else {EMBEDDER}")
+    add("--embed", help=f"embedding model; default {vectors}")
     add("--game", choices=sorted(PLAYABLE), help="what the logs are of; default what they say")
     add("--seed", type=int, help=f"deals the folds ({settings.seed})")
 
@@ -62,11 +65,12 @@ def is_typed(args: argparse.Namespace, option: str) -> bool:
 
 
 def check_credit_options(
-    args: argparse.Namespace, scored: bool = False, quality: bool = False
+    args: argparse.Namespace, one_fit: str = "", quality: bool = False
 ) -> None:
     """Refuse options that change nothing of this credit. --method, --gamma and --game always do.
 
-    scored: other logs are credited, by one fit. quality: the fit is measured too.
+    one_fit: what lets a single fit credit other dialogues ("with --score"), so that none is held
+        out. quality: the fit is measured too.
 
     Raises:
         AriaError: one line, with where the option acts; a number out of range.
@@ -74,7 +78,7 @@ def check_credit_options(
     aggregate = settings_of(args).aggregate
     method = make_method(aggregate.method, aggregate)
     meaning = method.uses_labels or method.uses_vectors
-    held_out = not (method.in_sample or scored)
+    held_out = not (method.in_sample or one_fit)
     taken = ARGUMENTS.get(aggregate.method)
     by_fold, folds = "credit that holds out and for --quality", held_out or quality
     acts = {
@@ -85,7 +89,7 @@ def check_credit_options(
         "folds": (by_fold, folds or aggregate.method in FOLDED),
         "seed": (by_fold, folds or aggregate.method in SEEDED),
     }
-    check_acts(args, acts, f"--method {aggregate.method}{' with --score' if scored else ''}")
+    check_acts(args, acts, f"--method {aggregate.method} {one_fit}".rstrip())
 
 
 def _methods_with(argument: str) -> str:
