@@ -114,6 +114,13 @@ def test_an_index_that_says_nothing_is_a_gap_of_its_curve(tables):
     assert columns["calinski_harabasz"] == [9] * 4 + [None]
 
 
+def test_who_hears_the_page_is_told_of_intervals(tables):
+    (label,) = re.findall(
+        r'data-plot="by-intention"[^>]* aria-label="([^"]*)"', document(made_page(tables))
+    )
+    assert "95 % interval" in label
+
+
 def test_what_is_not_on_the_map_says_so(tables):
     from dataclasses import replace
 
