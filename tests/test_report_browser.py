@@ -140,6 +140,16 @@ def test_marks_of_the_methods_are_named_and_fit_a_phone(browser, small):
     opened.close()
 
 
+def test_intentions_are_compact_rows_on_a_phone(browser, small):
+    opened = Opened(browser, small, PHONE)
+    rows = opened.page.eval_on_selector_all(
+        ".per-log:not([hidden]) tbody tr:not([hidden])",
+        "all => all.map((one) => one.getBoundingClientRect().height)",
+    )
+    assert 0 < max(rows) < 75
+    opened.close()
+
+
 def test_the_map_filters_by_role_and_outcome(opened):
     opened.draw_all()
     page = opened.page
