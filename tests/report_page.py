@@ -55,6 +55,8 @@ def made_tables(log: Log, k: int = 6, drawn: int = 1500) -> LogTables:
     rows = log.distinct.first[:drawn]
     points = np.random.default_rng(0).normal(size=(len(rows), 2))
     curve = pd.DataFrame({"k": cuts.ks, "silhouette": 0.5 / cuts.ks, "r2": np.nan})
+    curve["davies_bouldin"] = np.where(cuts.ks < k, 0.4, 0.0)
+    curve["calinski_harabasz"] = np.where(cuts.ks < k, 9.0, 1.0)
     runners = {"split_score": 2, "davies_bouldin": k}
     chosen = {"selected_k": k, "method": "silhouette", "runners_up": runners}
     selection = {**chosen, "per_role": {}, "overridden": False}

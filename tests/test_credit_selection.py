@@ -7,6 +7,7 @@ from tests.intention_data import dialogues, log_of, nested_of
 from aria_dvc.credit.curves import cell_curves
 from aria_dvc.credit.selection import (
     curve_frame,
+    drawn_curve,
     labels_by_role,
     select_k,
     split_score_choice,
@@ -52,6 +53,17 @@ def test_integer_overrides_and_is_capped(curve):
 def test_davies_bouldin_ignores_clusters_of_one_point_each(curve):
     curve["davies_bouldin"] = [0.5, 0.3, 0.4, 0.6, 0.6, 0.6, 0.6, 0.0]
     assert select_k(curve, method="davies_bouldin", distinct=9).k == 3
+
+
+def test_clusters_of_one_point_each_are_drawn_as_a_gap(curve):
+    curve["davies_bouldin"] = [0.5, 0.3, 0.4, 0.6, 0.6, 0.6, 0.6, 0.0]
+    curve["calinski_harabasz"] = [7.0, 9.0, 8.0, 6.0, 5.0, 4.0, 3.0, 1.0]
+    drawn = drawn_curve(curve)
+    for column in ("davies_bouldin", "calinski_harabasz"):
+        assert np.isnan(drawn[column].iloc[-1])
+        assert drawn[column].iloc[:-1].tolist() == curve[column].iloc[:-1].tolist()
+    assert curve["davies_bouldin"].iloc[-1] == 0, "what select_k writes stays"
+    assert drawn["silhouette"].equals(curve["silhouette"])
 
 
 def test_cross_validated_reads_r2(curve):

@@ -121,6 +121,35 @@ def test_everything_is_drawn_without_complaint(browser, small, view, scheme):
     opened.close()
 
 
+def test_marks_of_the_methods_are_named_and_fit_a_phone(browser, small):
+    opened = Opened(browser, small, PHONE)
+    opened.draw_all()
+    plot = '[data-plot="curve-silhouette"]'
+    named = opened.page.eval_on_selector_all(
+        f"{plot} .legendtext", "all => all.map((one) => one.textContent)"
+    )
+    assert named == ["k = 6: silhouette, davies bouldin", "k = 2: split score"]
+    right = opened.page.eval_on_selector_all(
+        f"{plot} .legendtext", "all => all.map((one) => one.getBoundingClientRect().right)"
+    )
+    assert max(right) < PHONE["width"]
+    marks = opened.page.evaluate(
+        f"document.querySelector('{plot}').data.slice(1).map((one) => one.marker.symbol)"
+    )
+    assert len(set(marks)) == 2, "told apart without colour"
+    opened.close()
+
+
+def test_intentions_are_compact_rows_on_a_phone(browser, small):
+    opened = Opened(browser, small, PHONE)
+    rows = opened.page.eval_on_selector_all(
+        ".per-log:not([hidden]) tbody tr:not([hidden])",
+        "all => all.map((one) => one.getBoundingClientRect().height)",
+    )
+    assert 0 < max(rows) < 75
+    opened.close()
+
+
 def test_the_map_filters_by_role_and_outcome(opened):
     opened.draw_all()
     page = opened.page

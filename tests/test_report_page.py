@@ -107,6 +107,20 @@ def test_a_block_holds_every_utterance_with_its_credit(tables):
     assert x == pytest.approx(tables.points[order, 0].tolist(), abs=1e-2)
 
 
+def test_an_index_that_says_nothing_is_a_gap_of_its_curve(tables):
+    columns = log_block(tables, 10**6)["curve"]["columns"]
+    assert columns["k"] == [2, 3, 4, 5, 6]
+    assert columns["davies_bouldin"] == [0.4] * 4 + [None]
+    assert columns["calinski_harabasz"] == [9] * 4 + [None]
+
+
+def test_who_hears_the_page_is_told_of_intervals(tables):
+    (label,) = re.findall(
+        r'data-plot="by-intention"[^>]* aria-label="([^"]*)"', document(made_page(tables))
+    )
+    assert "95 % interval" in label
+
+
 def test_what_is_not_on_the_map_says_so(tables):
     from dataclasses import replace
 

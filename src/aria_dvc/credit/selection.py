@@ -97,6 +97,16 @@ def curve_frame(
     return frame
 
 
+def drawn_curve(curve: pd.DataFrame) -> pd.DataFrame:
+    """The curve with a gap where every cluster is a single point, which these indices cannot judge.
+
+    Their values there, 0 and 1, would look like the best and like a fall.
+    """
+    known = _known(curve["davies_bouldin"].to_numpy())
+    told = curve["calinski_harabasz"].where(~np.isnan(known))
+    return curve.assign(davies_bouldin=known, calinski_harabasz=told)
+
+
 def select_k(
     curve: pd.DataFrame,
     *,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.credit.chain import read_selection
+from aria_dvc.credit.selection import drawn_curve
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import Params
@@ -246,7 +247,7 @@ def write_plots(run: Run, folder: Path, pictures: Pictures) -> None:
 def _log_plots(run: Run, name: str, log: LogOutputs, folder: Path, pictures: Pictures) -> None:
     import pandas as pd
 
-    curve = log.curve
+    curve = drawn_curve(log.curve)
     write_csv(folder / "k_curve" / f"{name}.csv", curve)
     calibration = run.credit[name]["credit_quality"].get("calibration", [])
     columns = ["decile", "actions", "credit", "return"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.credit.chain import largest_k
+from aria_dvc.credit.selection import drawn_curve
 from aria_dvc.intentions.log import Log
 from aria_dvc.report.intentions import COLUMNS, above_turn, spread_out
 from aria_dvc.report.page.tree import tree_block
@@ -170,7 +171,7 @@ def _map(tables: LogTables) -> Block:
 def _curve(curve: pd.DataFrame, selection: Mapping[str, Any]) -> Block:
     """The indices by k, and the k of every method, the one in use first."""
     chosen = {str(selection["method"]): selection["selected_k"], **selection["runners_up"]}
-    numbers = curve.drop(columns=["role"], errors="ignore")
+    numbers = drawn_curve(curve).drop(columns=["role"], errors="ignore")
     return {
         "columns": _columns(numbers),
         "chosen": [{"method": name, "k": k} for name, k in chosen.items()],

@@ -1,4 +1,5 @@
 // One function a figure; each gets its place and the block of the log that is looked at.
+const SHAPES = ["circle", "square", "triangle-up", "diamond", "x"];
 const faint = (colour) => `${colour}33`;
 
 function drawTree(node, data) {
@@ -25,14 +26,26 @@ function drawCurve(node, data, name) {
   if (!columns[name]?.some((v) => v !== null)) return nothing(node, `${shared.curves[name]}: not computed.`);
   const line = { x: columns.k, y: columns[name], mode: "lines", line: { color: colour(0) }, name: shared.curves[name], showlegend: false };
   const used = columns.k.indexOf(data.k);
-  const rest = chosen.map(({ method, k }, place) => ({
-    x: [k], y: [columns[name][columns.k.indexOf(k)] ?? null], mode: "markers", name: words(method), showlegend: false,
-    marker: { ...mark(place + 1), size: 9 }, hovertemplate: `${plain(words(method))} takes k = ${k}<extra></extra>`,
-  }));
+  const rest = [...grouped(chosen.map(({ k }) => k))].map(([k, places], place) => takenBy(
+    places.map((one) => words(chosen[one].method)), k, columns[name][columns.k.indexOf(k)] ?? null, place));
   const shapes = used < 0 ? [] : [{ type: "line", x0: data.k, x1: data.k, yref: "paper", y0: 0, y1: 1, line: { color: style("--muted"), dash: "dot", width: 1 } }];
   caption(node, captionOf(data, "Line: k in use; marks: what each method takes."));
-  return show(node, [line, ...rest], { title: titled(shared.curves[name]), xaxis: { title: { text: "k" } }, shapes }, `k-${name}`);
+  const legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, xanchor: "left", font: { size: 11 }, itemclick: false, itemdoubleclick: false };
+  const margin = { l: 50, r: 14, t: 32, b: 44 };
+  return show(node, [line, ...rest], { title: titled(shared.curves[name]), xaxis: { title: { text: "k" } }, shapes, legend, margin }, `k-${name}`);
 }
+
+// One mark a k, since methods that take the same one would hide each other; each has its own shape.
+function takenBy(methods, k, y, place) {
+  return {
+    x: [k], y: [y], mode: "markers", name: `k = ${k}: ${twoALine(methods.map(plain))}`, showlegend: true,
+    marker: { color: colour(place + 1), symbol: SHAPES[place % SHAPES.length], size: 10 },
+    hovertemplate: `k = ${k}: ${twoALine(methods.map(plain))}<extra></extra>`,
+  };
+}
+
+// A legend breaks no lines of its own, and a phone is narrow.
+const twoALine = (names) => names.map((one, place) => (place ? (place % 2 ? ", " : ",<br>") : "") + one).join("");
 
 function listChosen(data) {
   const said = data.curve.chosen.map(({ method, k }, place) =>
