@@ -6,7 +6,7 @@ an action is q, its advantage q - v.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, cast
 
@@ -190,18 +190,29 @@ def out_of_fold_by_payment(
         with shared_by_methods(*(log for pair in parts.values() for log in pair)):
             for pay, columns in zip(payments, found, strict=True):
                 paid = {uses: (pay(known), asked) for uses, (known, asked) in parts.items()}
-                with shared_by_methods(*(known for known, _ in paid.values())):
-                    for name, method in methods.items():
-                        known, asked = paid[method.uses_vectors]
-                        fitted = method.fit(known)
-                        columns[name][0][rows] = fitted.q(asked)
-                        if valued is None or name in valued:
-                            columns[name][1][rows] = fitted.v(asked)
+                for name, (q, v) in _asked(methods, paid, valued):
+                    columns[name][0][rows], columns[name][1][rows] = q, v
     acting = data.is_action
     return [
         {name: Values(q[acting], v[acting]) for name, (q, v) in columns.items()}
         for columns in found
     ]
+
+
+def _asked(
+    methods: Mapping[str, CreditMethod],
+    parts: Mapping[bool, tuple[Log, Log]],
+    valued: Collection[str] | None,
+) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray | float]]]:
+    """Name, and q and v of what is asked, of each method; v is NaN where it is not wanted.
+
+    parts: with and without vectors, what is fitted and what is asked.
+    """
+    with shared_by_methods(*(known for known, _ in parts.values())):
+        for name, method in methods.items():
+            known, asked = parts[method.uses_vectors]
+            fitted, wanted = method.fit(known), valued is None or name in valued
+            yield name, (fitted.q(asked), fitted.v(asked) if wanted else np.nan)
 
 
 def _used(methods: Mapping[str, CreditMethod]) -> set[bool]:

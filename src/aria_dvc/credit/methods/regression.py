@@ -38,6 +38,7 @@ KERNELS: tuple[Kernel, ...] = (
     same_meaning_heard,
 )
 HISTORY_KERNELS: tuple[Kernel, ...] = (words_before, words_before_and_last, meaning_before)
+MOST_KEPT = 2**26  # features, a quarter of a gigabyte: more are made anew for other returns
 
 
 class RegressionCredit(ValueByHistory):
@@ -91,7 +92,9 @@ class RegressionCredit(ValueByHistory):
         def design(kernel: Kernel) -> Design:
             options = (kernel, self.landmarks, self.folds, self.seed)
             held = [fold.held for fold in folds]
-            return kept(data.told, options, lambda: Design(kernel, landmarks, actions, held))
+            make = partial(Design, kernel, landmarks, actions, held)
+            small = len(actions) * len(landmarks) <= MOST_KEPT
+            return kept(data.told, options, make) if small else make()
 
         self.members_ = [member(kernel) for kernel in self.kernels]
         self.shares_ = self._weigh(folds)
