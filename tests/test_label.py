@@ -16,6 +16,7 @@ from aria_dvc.__main__ import main
 from aria_dvc.credit import blocks
 from aria_dvc.credit.blocks import Survey, draw, survey
 from aria_dvc.credit.labeller import Labeller, by_sample
+from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.on_ray import labelled_on_ray
 from aria_dvc.errors import AriaError
 
@@ -54,8 +55,8 @@ def turns(folder: Path, **options: int) -> Path:
 
 def fit(folder: Path, table: Path, method: str = "aria") -> Path:
     out = folder / "fitted"
-    line = ["fit", str(table), "--method", method, "--k", "3", "--out", str(out)]
-    assert main(line) == 0
+    k = ["--k", "3"] if make_method(method).uses_labels else []
+    assert main(["fit", str(table), "--method", method, *k, "--out", str(out)]) == 0
     return out
 
 
