@@ -454,7 +454,8 @@ def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
     kill_after(process, 2)
     mend_what_dvc_tore(workspace)
     assert "k: 7" in params.read_text()
-    remedy = ("touch params.yaml", "git restore --staged --worktree params.yaml dvc.lock")
+    left_in_the_index_by_an_early_kill(workspace)
+    remedy = ("touch params.yaml", "git restore --staged .", "git restore params.yaml dvc.lock")
     assert " && ".join(remedy) in (workspace.folder / "docs/pipeline.md").read_text()
     for step in remedy:
         workspace.run(*step.split())
@@ -462,6 +463,12 @@ def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
     workspace.run("git", "switch", "-q", "main")
     workspace.repro()
     assert workspace.run("git", "status", "--porcelain").strip() == ""
+
+
+def left_in_the_index_by_an_early_kill(workspace: Workspace) -> None:
+    """DVC adds its packed arguments to Git's index until the experiment's first stage runs."""
+    (workspace.folder / ".dvc/tmp/repro.dat").touch()
+    workspace.run("git", "add", "--force", ".dvc/tmp/repro.dat")
 
 
 def assert_whole(data: Path) -> None:
