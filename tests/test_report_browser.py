@@ -140,6 +140,20 @@ def test_marks_of_the_methods_are_named_and_fit_a_phone(browser, small):
     opened.close()
 
 
+@pytest.mark.parametrize("view", [DESK, PHONE])
+def test_names_in_the_tree_are_large_enough_to_read_or_left_out(browser, large, view):
+    opened = Opened(browser, large, view)
+    opened.draw_all()
+    sizes = opened.page.eval_on_selector_all(
+        '[data-plot="tree"] .slicetext',
+        """all => all.filter((one) => one.checkVisibility() && one.textContent)
+            .map((one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a)""",
+    )
+    assert len(sizes) > 1
+    assert min(sizes) > 9
+    opened.close()
+
+
 def test_intentions_are_compact_rows_on_a_phone(browser, small):
     opened = Opened(browser, small, PHONE)
     rows = opened.page.eval_on_selector_all(

@@ -16,7 +16,9 @@ function drawTree(node, data) {
       showscale: innerWidth > 600, colorbar: { title: { text: "over its turn", side: "right" }, thickness: 10, len: 0.6 } },
   };
   caption(node, captionOf(data, "Every split from one cluster down; select one to go in. Colour: mean credit over that of the turn."));
-  return show(node, [trace], { margin: { l: 8, r: 8, t: 8, b: 8 } }, "tree");
+  // What would be smaller than that is left to the hover text.
+  const uniformtext = { minsize: 10, mode: "hide" };
+  return show(node, [trace], { uniformtext, margin: { l: 8, r: 8, t: 8, b: 8 } }, "tree");
 }
 
 const scaleOfCredit = () => [[0, style("--minus")], [0.5, style("--soft")], [1, style("--plus")]];
