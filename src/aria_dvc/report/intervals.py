@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import normal_sample_size_one_tail
+from statsmodels.stats.proportion import proportion_confint
 
 CONFIDENCE = 0.95
 POWER = 0.8
@@ -75,13 +78,10 @@ def mean_rate(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
-    """Wilson's interval, which scipy has for whole n only."""
-    scale, centre = 1 + z**2 / n, share + z**2 / (2 * n)
-    half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-    return (
-        min(share, max(0.0, (centre - half) / scale)),
-        max(share, min(1.0, (centre + half) / scale)),
-    )
+    """Wilson's interval for n independent games, which need not be a whole number."""
+    ends = proportion_confint(share * n, n, alpha=2 * stats.norm.sf(z), method="wilson")
+    low, high = map(float, ends)
+    return min(share, low), max(share, high)  # all or none won: the end is the share, but rounded
 
 
 def paired_difference(
@@ -230,15 +230,16 @@ def mcnemar(gained: int, lost: int) -> float:
 def games_needed(gained: int, lost: int, pairs: int) -> int | None:
     """Pairs with which McNemar's test shows the measured difference with a chance of POWER.
 
-    Normal approximation from the discordant share s and the difference d of the rates:
-    ((z_0.975 sqrt(s) + z_0.8 sqrt(s - d^2)) / d)^2, independent pairs. Null where d is 0.
+    Normal approximation for independent pairs; their spread is sqrt(s) where there is no difference
+    and sqrt(s - d^2) where it is d, s the share of pairs that differ. Null where d is 0.
     """
     if gained == lost:
         return None
     share, difference = (gained + lost) / pairs, (gained - lost) / pairs
-    error, power = stats.norm.ppf((1 + CONFIDENCE) / 2), stats.norm.ppf(POWER)
-    spread = error * math.sqrt(share) + power * math.sqrt(share - difference**2)
-    return math.ceil((spread / difference) ** 2)
+    needed = normal_sample_size_one_tail(
+        difference, POWER, (1 - CONFIDENCE) / 2, math.sqrt(share), math.sqrt(share - difference**2)
+    )
+    return math.ceil(needed)
 
 
 def mean_interval(values: np.ndarray) -> dict[str, Any]:
@@ -261,15 +262,10 @@ def mean_interval(values: np.ndarray) -> dict[str, Any]:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p values of m comparisons, in the order given.
+    """Holm's adjusted p values, in the order given.
 
-    The i-th smallest is multiplied by m + 1 - i, is never below a smaller one's and at most 1. A
-    comparison without p (null) stays so and counts as one of the m.
+    A comparison without p (null) stays so and counts as one of those made.
     """
-    adjusted: list[float | None] = [None] * len(p_values)
-    largest = 0.0
-    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
-    for smaller, (p, place) in enumerate(known):
-        largest = max(largest, min(1.0, (len(p_values) - smaller) * p))
-        adjusted[place] = largest
-    return adjusted
+    adjusted = multipletests([1.0 if p is None else p for p in p_values], method="holm")[1]
+    pairs = zip(p_values, adjusted.tolist(), strict=True)
+    return [None if p is None else value for p, value in pairs]
