@@ -264,6 +264,13 @@ def test_the_dark_can_come_while_it_is_open(opened):
     )
 
 
+def test_what_is_printed_has_all_figures(opened):
+    missing = "all => all.filter((one) => !one.matches('.none, :has(.main-svg)')).length"
+    assert opened.page.eval_on_selector_all("[data-plot]", missing) > 3
+    opened.page.pdf()
+    assert opened.page.eval_on_selector_all("[data-plot]", missing) == 0
+
+
 def test_a_finger_scrolls_the_page_and_still_selects(browser, small):
     context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
     page = context.new_page()

@@ -40,12 +40,14 @@ function startPlotly() {
   const script = document.createElement("script");
   script.textContent = byId("plotly").textContent;
   document.head.append(script);
+  const figures = all("[data-plot]");
   const watcher = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) {
       if (isIntersecting) { watcher.unobserve(target); draw(target); }
     }
   }, { rootMargin: "300px" });
-  all("[data-plot]").forEach((node) => watcher.observe(node));
+  figures.forEach((node) => watcher.observe(node));
+  addEventListener("beforeprint", () => figures.filter((node) => !drawn.has(node)).forEach(draw));
 }
 
 function listenToAll() {
