@@ -7,11 +7,7 @@ from typing import Any
 
 from aria_dvc.report.health import Finding, signed
 
-MOST_DIFFERENCES, MOST_WARNINGS, MOST_REMEDIES = 4, 3, 2
-WHERE = (
-    "look at data/report/report.html, metrics/intentions/ and metrics/details/health.json; "
-    "`dvc metrics diff`, `dvc plots show`"
-)
+MOST_LINES, MOST_DIFFERENCES, MOST_REMEDIES = 10, 4, 2
 CAVEAT = (
     "figures differ between machines and seeds: compare runs of one machine, over several seeds"
 )
@@ -23,19 +19,15 @@ def closing_lines(
     findings: Sequence[Finding],
     seed: int,
 ) -> list[str]:
-    """About ten lines of plain text, one thing each.
+    """At most MOST_LINES lines of plain text, one thing each.
 
     Args:
         learning, evaluation: what metrics/details/ has under these names. findings: of `health`.
     """
-    return [
-        f"trained (seed {seed}): {'; '.join(_trained(learning)) or 'nothing'}",
-        *_differences(evaluation),
-        *_warnings(findings),
-        WHERE,
-        *_remedies(findings),
-        CAVEAT,
-    ]
+    trained = f"trained (seed {seed}): {'; '.join(_trained(learning)) or 'nothing'}"
+    before, after = [trained, *_differences(evaluation)], [*_remedies(findings), CAVEAT]
+    warnings, left = _warnings(findings, MOST_LINES - len(before) - 1 - len(after))
+    return [*before, *warnings, _where(left), *after]
 
 
 def _trained(learning: Mapping[str, Any]) -> Iterator[str]:
@@ -58,10 +50,10 @@ def _differences(evaluation: Mapping[str, Any]) -> Iterator[str]:
         for name, gain in of["minus_vanilla"].items()
     ]
     rows.sort(key=lambda row: 1.0 if row[0]["p"] is None else row[0]["p"])
-    yield from (line for _, line in rows[:MOST_DIFFERENCES])
-    if len(rows) > MOST_DIFFERENCES:
-        rest = len(rows) - MOST_DIFFERENCES
-        yield f"{rest} more differences: metrics/details/leaderboard.csv"
+    shown = rows[: MOST_DIFFERENCES - (len(rows) > MOST_DIFFERENCES)]
+    yield from (line for _, line in shown)
+    if len(shown) < len(rows):
+        yield f"{len(rows) - len(shown)} more differences: metrics/details/leaderboard.csv"
     if not rows:
         for game, of in list(evaluation.items())[:MOST_DIFFERENCES]:
             yield f"{game}: " + ", ".join(_rate(of, name) for name in of["all"])
@@ -93,14 +85,20 @@ def _p(gain: Mapping[str, Any]) -> str:
     return f"{value} as one of {gain['comparisons']} (Holm)" if several else value
 
 
-def _warnings(findings: Sequence[Finding]) -> Iterator[str]:
+def _warnings(findings: Sequence[Finding], most: int) -> tuple[list[str], int]:
+    """At most so many lines, one of each check, and how many warnings that leaves out."""
     warnings = [one for one in findings if one.level == "warning"]
-    shown = _of_each_check(warnings)[:MOST_WARNINGS]
-    yield from (f"warning: {one.line}" for one in shown)
-    if len(warnings) > len(shown):
-        yield f"{len(warnings) - len(shown)} more warnings: metrics/details/health.json"
-    if not warnings:
-        yield "no warnings"
+    shown = _of_each_check(warnings)[:most]
+    lines = [f"warning: {one.line}" for one in shown] or ["no warnings"]
+    return lines, len(warnings) - len(shown)
+
+
+def _where(left: int) -> str:
+    rest = f" ({left} more warnings)" if left else ""
+    return (
+        f"look at metrics/details/health.json{rest}, data/report/report.html and "
+        "metrics/intentions/; `dvc metrics diff`, `dvc plots show`"
+    )
 
 
 def _remedies(findings: Sequence[Finding]) -> Iterator[str]:
