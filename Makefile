@@ -8,6 +8,9 @@ SOURCES := $(shell find src -type f -not -name '*.pyc' -not -path '*.egg-info*')
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Keep compiled modules though the shell may say otherwise (images often do): else every process would compile torch and
+# transformers anew, ten seconds each.
+export PYTHONDONTWRITEBYTECODE :=
 
 # HASHES=no installs the same versions unchecked, with what they ask for on this platform.
 HASHES ?= yes
