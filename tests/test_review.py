@@ -90,6 +90,7 @@ class Project:
             pass
         self.write("dvc.yaml", DVC_YAML)
         self.write(".gitignore", "/data/code\n/data/turns\n__pycache__/\n")
+        self.write(".dvcignore", "__pycache__\n")
         self.write("params.yaml", "k: 2\nseed: 0\n")
         self.write("raw.txt", "hello\n")
         self.write("stages/code.py", CODE_STAGE)

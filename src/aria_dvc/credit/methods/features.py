@@ -60,8 +60,10 @@ def mean_rows(selection: sp.csr_matrix, matrix: np.ndarray) -> np.ndarray:
 
     A row is summed in the matrix's own precision.
     """
-    count = np.maximum(np.diff(selection.indptr), 1).astype(matrix.dtype)
-    means: np.ndarray = (selection @ matrix) / count[:, None]
+    count = np.diff(selection.indptr)
+    if (count == 1).all():
+        return matrix[selection.indices]
+    means: np.ndarray = (selection @ matrix) / np.maximum(count, 1).astype(matrix.dtype)[:, None]
     return means
 
 

@@ -9,8 +9,6 @@ from aria_dvc.credit.methods.similarity import Kernel, meaning_before, same_mean
 class KernelCredit(RegressionCredit):
     """Similarity in embedding space in place of equal labels; words are not looked at."""
 
-    uses_words = False
-
     def __init__(
         self,
         landmarks: int = 1600,

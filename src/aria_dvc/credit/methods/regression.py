@@ -58,7 +58,6 @@ class RegressionCredit(ValueByHistory):
     in_sample = False
     uses_labels = False
     uses_vectors = True
-    uses_words = True
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class RegressionCredit(ValueByHistory):
         self.shares_ = np.zeros(len(self.kernels))
         if data.acting_episodes < 2:
             return self
-        self.describer_ = describer_of(data, self.uses_words)
+        self.describer_ = describer_of(data)
         actions = described_by(self.describer_, data)
         landmarks = actions.take(spread_rows(actions.turn, self.landmarks))
         residual = data.targets - self.turn_index_.q(data)

@@ -4,33 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from functools import cache
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from aria_dvc.credit.methods.features import mean_rows, unit_rows, views_of
 from aria_dvc.credit.methods.shared import kept
-from aria_dvc.credit.methods.text import TextBlocks
+from aria_dvc.credit.methods.text import TextBlocks, unit_bags
 from aria_dvc.intentions.log import Log
 
-# The views that some kernel looks at.
-BY_WORDS = ("said", "last", "heard")
-BY_MEANING = ("said", "heard")
+Matrix = TypeVar("Matrix", np.ndarray, sp.csr_matrix)
+
+
+class ByView(dict[str, Matrix]):
+    """View -> its matrix, made when some kernel first looks at it."""
+
+    def __init__(self, make: Callable[[str], Matrix]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, view: str) -> Matrix:
+        found = self[view] = self.make(view)
+        return found
 
 
 @dataclass(frozen=True)
 class Described:
     """A actions as unit vectors by view (see `features`), and their turn; all float32.
 
-    words: view -> (A, v) sparse TF-IDF, empty if words are not looked at.
-    meaning: view -> (A, d) mean embedding.
+    words: view -> (A, v) sparse TF-IDF. meaning: view -> (A, d) mean embedding.
     turn: (A,) own-turn index in units of its standard deviation over the fitted actions.
     growth: (A,) own-turn index in units of its mean.
     """
 
-    words: dict[str, sp.csr_matrix]
-    meaning: dict[str, np.ndarray]
+    words: ByView[sp.csr_matrix]
+    meaning: ByView[np.ndarray]
     turn: np.ndarray
     growth: np.ndarray
 
@@ -38,35 +48,28 @@ class Described:
         return len(self.turn)
 
     def take(self, rows: np.ndarray | slice) -> Described:
-        return Described(
-            {view: matrix[rows] for view, matrix in self.words.items()},
-            {view: matrix[rows] for view, matrix in self.meaning.items()},
-            self.turn[rows],
-            self.growth[rows],
-        )
+        return self._each(lambda matrix: matrix[rows])
 
     def in_float64(self) -> Described:
         """The same numbers, so that what is computed of them is rounded less."""
+        return self._each(lambda matrix: matrix.astype(np.float64))
+
+    def _each(self, change: Callable[[Any], Any]) -> Described:
+        words, meaning = self.words, self.meaning
         return Described(
-            {view: matrix.astype(np.float64) for view, matrix in self.words.items()},
-            {view: matrix.astype(np.float64) for view, matrix in self.meaning.items()},
-            self.turn.astype(np.float64),
-            self.growth.astype(np.float64),
+            ByView(lambda view: change(words[view])),
+            ByView(lambda view: change(meaning[view])),
+            change(self.turn),
+            change(self.growth),
         )
 
 
 class Describer:
-    """Vocabulary, centre of the embeddings and scale of the turns, from the fitted episodes.
-
-    words: False leaves out the bags of words.
-    """
-
-    def __init__(self, words: bool = True) -> None:
-        self.words = words
+    """Vocabulary, centre of the embeddings and scale of the turns, from the fitted episodes."""
 
     def fit(self, data: Log) -> Self:
         turn = data.turn[data.actions]
-        self.text_ = TextBlocks().fit(data) if self.words else None
+        self.text_ = cache(lambda: TextBlocks().fit(data))
         self.centre_ = data.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.spread_ = float(turn.std()) or 1.0
         self.mean_ = float(turn.mean())
@@ -74,10 +77,14 @@ class Describer:
 
     def describe(self, data: Log) -> Described:
         views = views_of(data)
-        vectors = data.vectors - self.centre_
+        words = cache(lambda: self.text_().words(data))
+
+        def meaning(view: str) -> np.ndarray:
+            return unit_rows(mean_rows(getattr(views, view), data.vectors - self.centre_))
+
         return Described(
-            self.text_.blocks(data, views, BY_WORDS) if self.text_ else {},
-            {view: unit_rows(mean_rows(getattr(views, view), vectors)) for view in BY_MEANING},
+            ByView(lambda view: unit_bags(getattr(views, view), words())),
+            ByView(meaning),
             (views.turn / self.spread_).astype(np.float32),
             (views.turn / self.mean_).astype(np.float32),
         )
@@ -88,9 +95,9 @@ def described_by(describer: Describer, data: Log) -> Described:
     return kept(data.told, describer, lambda: describer.describe(data))
 
 
-def describer_of(data: Log, words: bool = True) -> Describer:
+def describer_of(data: Log) -> Describer:
     """The describer of the fitted episodes in `data`, shared in the same way."""
-    return kept(data.told, ("describer", words), lambda: Describer(words).fit(data))
+    return kept(data.told, "describer", lambda: Describer().fit(data))
 
 
 @dataclass(frozen=True)

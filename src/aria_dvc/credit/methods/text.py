@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from aria_dvc.credit.methods.features import TINY, Views
+from aria_dvc.credit.methods.features import TINY
 from aria_dvc.intentions.log import Log
 
 WORDS = r"\w+|[^\w\s]"
@@ -37,13 +36,15 @@ class TextBlocks:
             self.vectorizer_.set_params(min_df=1).fit(data.text)
         return self
 
-    def blocks(self, data: Log, views: Views, names: Sequence[str]) -> dict[str, sp.csr_matrix]:
-        """View -> (A, words) float32 unit rows; the square root damps words said again."""
-        words = self.vectorizer_.transform(data.text)
-        return {name: _unit(np.sqrt(getattr(views, name) @ words)) for name in names}
+    def words(self, data: Log) -> sp.csr_matrix:
+        """(n, words) float32 TF-IDF of every utterance."""
+        return self.vectorizer_.transform(data.text)
 
 
-def _unit(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    scale = (1 / np.maximum(norms, TINY)).astype(matrix.dtype)
-    return sp.csr_matrix(sp.diags(scale) @ matrix)
+def unit_bags(selection: sp.csr_matrix, words: sp.csr_matrix) -> sp.csr_matrix:
+    """(A, words) float32 unit rows of the words in the selected utterances (see `Views`); the
+    square root damps words said again."""
+    bags = np.sqrt(selection @ words)
+    norms = np.sqrt(np.asarray(bags.multiply(bags).sum(axis=1)).ravel())
+    scale = (1 / np.maximum(norms, TINY)).astype(bags.dtype)
+    return sp.csr_matrix(sp.diags(scale) @ bags)
