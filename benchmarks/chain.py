@@ -172,6 +172,7 @@ def main() -> None:
         step, folder, log = options.script
         return script(step, Path(folder), Path(log))
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "2"
+    os.environ["PYTHONDONTWRITEBYTECODE"] = ""  # compiled modules are kept, as `make` has it
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch, "log.jsonl")
         count = write_log(log, options.games, options.dimensions)
