@@ -164,6 +164,17 @@ def test_methods_that_share_give_what_each_gives_alone(order):
         np.testing.assert_allclose(held[name].v, alone.v, rtol=0, atol=1e-9)
 
 
+def test_folds_side_by_side_give_what_they_give_one_after_the_other(monkeypatch):
+    data, found = dialogues(24), []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        found.append(all_out_of_fold({name: make_method(name) for name in SHARING}, data, 5))
+    alone, together = found
+    for name in SHARING:
+        np.testing.assert_array_equal(together[name].q, alone[name].q)
+        np.testing.assert_array_equal(together[name].v, alone[name].v)
+
+
 def test_what_is_shared_is_made_once_a_fold_and_forgotten(monkeypatch):
     made: list[str] = []
     fit = LandmarkRidge.fit

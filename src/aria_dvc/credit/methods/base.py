@@ -7,6 +7,7 @@ an action is q, its advantage q - v.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self, cast
 
@@ -16,6 +17,7 @@ from aria_dvc.credit.methods.shared import shared_by_methods
 from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
+from aria_dvc.intentions.workers import workers
 
 Payment = Callable[[Log], Log]  # the same log, with these or with other returns
 
@@ -178,20 +180,27 @@ def out_of_fold_by_payment(
 ) -> list[dict[str, Values]]:
     """`all_out_of_fold` under several returns, which share what does not depend on them.
 
+    Folds are judged side by side, each by fresh copies of the methods.
+
     payments: each is a pass of its own; some episodes of the log are paid as they would be in it.
     """
     fold = episode_folds(data, folds, seed)
     logs = {uses: data if uses else data.without_vectors() for uses in _used(methods)}
     found = [{name: np.full((2, len(data)), np.nan) for name in methods} for _ in payments]
-    for held in np.unique(fold):
+
+    def judge(held: int) -> None:
         test = fold == held
         rows = np.flatnonzero(test & data.is_action)
         parts = {uses: (log.where(~test), log.where(test)) for uses, log in logs.items()}
+        fresh = {name: copy(method) for name, method in methods.items()}
         with shared_by_methods(*(log for pair in parts.values() for log in pair)):
             for pay, columns in zip(payments, found, strict=True):
                 paid = {uses: (pay(known), asked) for uses, (known, asked) in parts.items()}
-                for name, (q, v) in _asked(methods, paid, valued):
+                for name, (q, v) in _asked(fresh, paid, valued):
                     columns[name][0][rows], columns[name][1][rows] = q, v
+
+    with workers() as pool:
+        pool.run(judge, ((held,) for held in np.unique(fold)))
     acting = data.is_action
     return [
         {name: Values(q[acting], v[acting]) for name, (q, v) in columns.items()}

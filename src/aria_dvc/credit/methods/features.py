@@ -51,19 +51,27 @@ def views_of(data: Log) -> Views:
 
 
 def unit_rows(matrix: np.ndarray) -> np.ndarray:
-    """Rows scaled to length 1; zero rows stay zero."""
-    return matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), TINY)
+    """The same matrix, its rows scaled in place to length 1; zero rows stay zero."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    matrix /= np.maximum(lengths, TINY)[:, None]
+    return matrix
 
 
-def mean_rows(selection: sp.csr_matrix, matrix: np.ndarray) -> np.ndarray:
-    """(A, d) mean of the selected rows of an (n, d) matrix of floats, zero where none is selected.
+def mean_rows(
+    selection: sp.csr_matrix, matrix: np.ndarray, centre: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """(A, d) mean of the selected rows of an (n, d) matrix of floats, less the (d,) centre; zero
+    where none is selected.
 
     A row is summed in the matrix's own precision.
     """
     count = np.diff(selection.indptr)
     if (count == 1).all():
-        return matrix[selection.indices]
-    means: np.ndarray = (selection @ matrix) / np.maximum(count, 1).astype(matrix.dtype)[:, None]
+        return matrix[selection.indices] - centre
+    means: np.ndarray = selection @ matrix
+    means /= np.maximum(count, 1).astype(matrix.dtype)[:, None]
+    means -= centre
+    means[count == 0] = 0.0
     return means
 
 

@@ -23,7 +23,7 @@ class ByView(dict[str, Matrix]):
 
     def __init__(self, make: Callable[[str], Matrix]) -> None:
         super().__init__()
-        self.make = make
+        self.make: Callable[[str], Matrix] = make
 
     def __missing__(self, view: str) -> Matrix:
         found = self[view] = self.make(view)
@@ -80,7 +80,7 @@ class Describer:
         words = cache(lambda: self.text_().words(data))
 
         def meaning(view: str) -> np.ndarray:
-            return unit_rows(mean_rows(getattr(views, view), data.vectors - self.centre_))
+            return unit_rows(mean_rows(getattr(views, view), data.vectors, self.centre_))
 
         return Described(
             ByView(lambda view: unit_bags(getattr(views, view), words())),
