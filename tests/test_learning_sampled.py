@@ -80,12 +80,7 @@ def test_the_sampler_draws_from_the_nucleus_that_training_scores(top_p, spread, 
     count = len(uniform)
     drawn = choose(row.expand(count, -1), [1.0] * count, [top_p] * count, uniform)
     nucleus = nucleus_of(row, 1.0, top_p)
-    # Both add up in float32, in another order: a token at the very edge may be on either side.
-    order = row[0].argsort(descending=True)
-    before = torch.zeros(VOCABULARY, dtype=torch.float64)
-    before[order[1:]] = row[0].double().softmax(-1)[order].cumsum(0)[:-1]
-    outside = set(drawn.tolist()) - set(nucleus.tolist())
-    assert all(abs(float(before[token]) - top_p) < 1e-5 for token in outside)
+    assert set(drawn.tolist()) <= set(nucleus.tolist())
     probability = row.softmax(-1)[0, nucleus]
     assert probability.sum() >= top_p - 1e-4
     assert len(nucleus) == 1 or probability.sum() - probability.min() < top_p + 1e-4

@@ -19,6 +19,17 @@ def candidate_counts(vocabulary: int) -> tuple[int, ...]:
     return (*(count for count in CANDIDATES if count < vocabulary), vocabulary)
 
 
+def running_mass(best: torch.Tensor, total: torch.Tensor, whole: bool) -> torch.Tensor:
+    """(n, c) cumulative probability from the most probable token down.
+
+    Args:
+        best: (n, c) unnormalised probabilities in descending order. total: (n, 1) sums over all
+            tokens. whole: these are all tokens; then it ends at 1, whatever was lost in rounding.
+    """
+    mass = best.cumsum(dim=-1)
+    return mass / (mass[:, -1:] if whole else total)
+
+
 def last_kept(mass: torch.Tensor, top_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Where the nucleus ends among the most probable tokens.
 
@@ -65,9 +76,9 @@ def nuclei(
         if not len(left):
             return
         best = (weights if len(left) == len(weights) else weights[left]).topk(count, dim=-1)
-        mass = best.values.cumsum(dim=-1) / total[left]
-        place, reached = last_kept(mass, top_p[left])
         whole = count == logits.shape[-1]
+        mass = running_mass(best.values, total[left], whole)
+        place, reached = last_kept(mass, top_p[left])
         found = (reached[:, 0] & (top_p[left] < 1)) | whole
         if found.any():
             uncut = (top_p[left[found]] >= 1)[:, None]

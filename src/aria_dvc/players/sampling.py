@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from aria_dvc.models.nucleus import candidate_counts, last_kept
+from aria_dvc.models.nucleus import candidate_counts, last_kept, running_mass
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ def _draw(weights: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor) -> 
     for count in candidate_counts(width):
         rows = weights if len(left) == len(weights) else weights[left]
         best = rows.topk(count, dim=-1)
-        mass = best.values.cumsum(dim=-1)
-        mass = mass / (total[left] if count < width else mass[:, -1:])
+        mass = running_mass(best.values, total[left], count == width)
         picked, found = _pick(best.indices, mass, top_p[left], uniform[left])
         tokens[left[found]] = picked[found]
         left = left[~found]

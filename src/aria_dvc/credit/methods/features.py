@@ -66,8 +66,6 @@ def mean_rows(
     A row is summed in the matrix's own precision.
     """
     count = np.diff(selection.indptr)
-    if (count == 1).all():
-        return matrix[selection.indices] - centre
     means: np.ndarray = selection @ matrix
     means /= np.maximum(count, 1).astype(matrix.dtype)[:, None]
     means -= centre
