@@ -265,6 +265,22 @@ def test_play_and_training_agree_about_the_hardware():
     assert (inference_dtype("auto") == torch.bfloat16) == multiplies_bfloat16()
 
 
+@pytest.mark.parametrize(
+    ("processor", "faster"),
+    [
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, True),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": False}, False),
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": True}, True),
+        ({"cpu_name": "AMD EPYC"}, False),
+        ({}, False),
+    ],
+)
+def test_narrow_numbers_only_where_they_are_faster(monkeypatch, processor, faster):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: processor)
+    assert multiplies_bfloat16() == faster
+
+
 def fail_quietly():
     with quiet_transformers():
         assert theirs.get_verbosity() == theirs.ERROR

@@ -144,8 +144,7 @@ class Pace(Block):
         "ago goes first",
     )
     precision: Precision = Field(
-        description="auto = bfloat16 where the hardware multiplies it natively; or float32, "
-        "bfloat16"
+        description="auto = bfloat16 where the hardware multiplies it faster; or float32, bfloat16"
     )
     gradient_checkpointing: bool = Field(
         False,

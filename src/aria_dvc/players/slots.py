@@ -8,10 +8,12 @@ padded. Attention reads only the filled part of the slots that take part.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -75,15 +77,19 @@ class KeyValueCache:
         kv_heads, head_dim = self.shape.kv_heads, self.shape.head_dim
         common = min(length, self.length)
         for layer in range(self.shape.layers):
-            fresh = torch.zeros(
-                (slots, kv_heads, length, head_dim),
-                dtype=self.shape.dtype,
-                device=self.shape.device,
-            )
+            fresh = self._zeros((slots, kv_heads, length, head_dim))
             if old and common:
                 fresh[new, :, :common] = tensors[layer][old, :, :common]
             tensors[layer : layer + 1] = [fresh]
         return tensors
+
+    def _zeros(self, shape: tuple[int, ...]) -> torch.Tensor:
+        """Zeros; on a CPU they cost neither time nor memory until something is written to them."""
+        dtype, device = self.shape.dtype, self.shape.device
+        if device.type != "cpu":
+            return torch.zeros(shape, dtype=dtype, device=device)
+        untouched = np.zeros(math.prod(shape) * dtype.itemsize, dtype=np.uint8)
+        return torch.from_numpy(untouched).view(dtype).view(shape)
 
 
 @dataclass(frozen=True)
