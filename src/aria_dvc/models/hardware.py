@@ -23,7 +23,7 @@ def multiplies_bfloat16() -> bool:
 
     That it can says little: Intel's processors whose matrix unit (AMX) is missing or hidden by a
     virtual machine have instructions for it that take nearly twice as long as float32's (measured:
-    165 and 298 GFLOPS on two cores). AMD's AVX-512 has them at twice float32's rate.
+    165 and 298 GFLOPS on two cores). AMD's take half as long, by its guides; not measured.
     """
     import torch
 
