@@ -66,9 +66,24 @@ def test_prices_are_told_in_tenths_of_the_scale_or_by_who_gains_more():
     game = episode("negotiation", NEGOTIATION, *said)
     leave = "leave for the outside option"
     assert decided_texts(game, "share") == [price(11), price(8), price(20), leave]
-    # The middle of the values is $100: $110 is 0.1 of the scale in Alice's favour.
-    worth = [split(12, 20), split(13, 20), split(20, 20), leave]
-    assert decided_texts(game, "worth") == worth
+    # Of the $40 that a trade is worth, $110 leaves Alice 30, and $84 leaves Bob 36.
+    assert decided_texts(game, "worth") == [split(8), split(9), split(10), leave]
+
+
+@pytest.mark.parametrize(
+    ("price_", "tenths"),
+    [("101", 6), ("100", 5), ("99.99", 4), ("80", 0), ("70", 0), ("102", 6), ("104", 6)],
+)
+def test_who_gains_more_is_never_rounded_away(price_, tenths):
+    offer = episode("negotiation", NEGOTIATION, f"I offer ${price_}.")
+    assert decided_texts(offer, "worth")[0] == split(tenths)
+
+
+def test_a_deal_that_suits_nobody_is_told_by_who_loses_less():
+    """Worth 120 to the seller and 80 to the buyer: at $90, $30 are lost and $10."""
+    config = {"seller_value": 1.2, "buyer_value": 0.8, "scale": 100}
+    said = ("I offer $100.", "I offer $90.")
+    assert decided_texts(episode("negotiation", config, *said), "worth") == [split(5), split(8)]
 
 
 def test_a_rejection_of_the_last_offer():
@@ -153,4 +168,5 @@ def test_the_stages_cluster_the_moves_and_keep_the_words(tmp_path, monkeypatch):
     write_parquet(files.log_vectors, log_vectors_table([]))
     stage["main"](params, "bargaining")
     assert turns["text"].tolist() == list(said)
-    assert seen == turns["embedded"].tolist() == [split(8), split(5), "accept the offer"]
+    # The half is more to Bob than to Alice, whom the first round has cost a fifth.
+    assert seen == turns["embedded"].tolist() == [split(8), split(6), "accept the offer"]

@@ -262,7 +262,7 @@ def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, 
         {"embed": {"normalize": False}},
         {"select_k": {"tau": 3}},
         {"cluster": {"linkage": "average"}},
-        {"prepare": {"decisions": "worth"}},
+        {"prepare": {"decisions": "share"}},
     ],
 )
 def test_inputs_follow_how_games_are_credited(change):

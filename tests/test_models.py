@@ -26,7 +26,7 @@ from aria_dvc.models import fingerprint as fingerprint_module
 from aria_dvc.models import packaged
 from aria_dvc.models.adapted import AdaptedLinear
 from aria_dvc.models.fingerprint import fingerprint, weights_fingerprint
-from aria_dvc.models.hardware import inference_dtype, multiplies_bfloat16, uses_bfloat16
+from aria_dvc.models.hardware import bfloat16_is_faster, inference_dtype, uses_bfloat16
 from aria_dvc.models.loading import load_for_play, load_model, load_tokenizer
 from aria_dvc.models.lora import add_lora, load_adapter, merge_adapter
 from aria_dvc.models.quiet import quiet_transformers
@@ -261,8 +261,8 @@ def test_trust_travels_with_the_source():
 
 
 def test_play_and_training_agree_about_the_hardware():
-    assert uses_bfloat16("auto") == multiplies_bfloat16()
-    assert (inference_dtype("auto") == torch.bfloat16) == multiplies_bfloat16()
+    assert uses_bfloat16("auto") == bfloat16_is_faster()
+    assert (inference_dtype("auto") == torch.bfloat16) == bfloat16_is_faster()
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_play_and_training_agree_about_the_hardware():
 def test_narrow_numbers_only_where_they_are_faster(monkeypatch, processor, faster):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: processor)
-    assert multiplies_bfloat16() == faster
+    assert bfloat16_is_faster() == faster
 
 
 def fail_quietly():

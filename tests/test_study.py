@@ -17,7 +17,7 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.params import Params, load_params
 from aria_dvc.report import intervals
 from aria_dvc.report.intervals import holm
-from aria_dvc.report.study import compared, learning, minutes
+from aria_dvc.report.study import compared, learning, minutes, table
 
 
 @pytest.mark.parametrize("name", ["cpu", "credit", "paper", "ablation"])
@@ -181,6 +181,14 @@ def test_five_seeds_are_not_few_and_a_game_that_one_lacks_makes_no_pair():
     assert numbers["aria_minus_vanilla"]["count"] == 4
     assert numbers["win_rate"]["vanilla"]["episodes"] == 8
     assert numbers["win_rate"]["vanilla"]["rate"] == 0.25
+
+
+def test_a_single_seed_has_a_rate_and_no_interval():
+    tables = [outcomes(name, 0, [True, False, True]) for name in ("vanilla", "aria")]
+    found = compared(pd.concat(tables), "vanilla")
+    rate = found["all"]["win_rate"]["aria"]
+    assert (rate["rate"], rate["low"], rate["high"]) == (pytest.approx(2 / 3), None, None)
+    assert "| all | aria | 0.67 |" in table(found, "vanilla")
 
 
 def test_p_values_are_adjusted_for_all_comparisons_of_a_table():

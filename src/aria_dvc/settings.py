@@ -39,7 +39,7 @@ CreditMethod = Literal[
     "belief",
     "prefix",
 ]
-Decisions = Literal["share", "worth", "text"]
+Decisions = Literal["worth", "share", "text"]
 PlainReturn = Literal["discounted", "terminal"]  # what needs no aggregation
 Estimated = Literal["estimator"]  # what the stage progress says, not aggregate
 PolicyMethod = Literal[
@@ -325,9 +325,9 @@ class PrepareParams(Block):
         "played; of your own logs all",
     )
     decisions: Decisions = Field(
-        description="what intentions of adversarial games are found in: share (the parsed move, "
-        "with the own share or the price in tenths), worth (with what the deal is worth to both at "
-        "that moment) or text (the words)"
+        description="what intentions of adversarial games are found in: worth (the parsed move, "
+        "with the own part, in tenths, of what the deal would be worth to both at that moment), "
+        "share (with the own share of the sum, or the price) or text (the words)"
     )
 
 

@@ -27,7 +27,7 @@ from aria_dvc.games.base import (
     refuse_unknown_keys,
 )
 from aria_dvc.games.parsing import cut, utterance
-from aria_dvc.games.rewards import after_forfeit, aim, check_rule, final_rewards
+from aria_dvc.games.rewards import after_forfeit, aim, check_rule, final_rewards, lead
 
 ROLES = ("alice", "bob")
 LONGEST_TOLD_HORIZON = 20
@@ -48,12 +48,14 @@ class Demand:
     """How much of something an offer demands: `part` of it, told in `steps` (see decided.py).
 
     of: what it is called. words: for what is demanded and for the rest.
+    exact_half: a half is told of exact halves only, so that who gains more is never rounded away.
     """
 
     of: str
     part: Fraction
     steps: int
     words: tuple[str, str] = ("mine", "yours")
+    exact_half: bool = False
 
 
 def other(role: str) -> str:
@@ -112,11 +114,14 @@ class AlternatingMatch(Match):
         """Utilities of Alice and Bob when `value` is agreed on now."""
 
     @abstractmethod
-    def demand(self, role: str, worth: bool = False) -> Demand:
-        """What the standing offer, made by `role`, demands.
+    def amount_demanded(self, role: str) -> Demand:
+        """What the standing offer, made by `role`, demands by its amount alone."""
 
-        worth: by what the deal would be worth to both now, not by the amount alone.
-        """
+    def worth_demanded(self, role: str) -> Demand:
+        """The part of what the standing offer, made by `role`, would be worth to both now."""
+        alice, bob = self.worth(self.offers[-1])
+        ahead = lead(alice, bob) if role == "alice" else lead(bob, alice)
+        return Demand("offer", (1 + ahead) / 2, 10, exact_half=True)
 
     @abstractmethod
     def assess(self, value: Fraction | None) -> dict[str, Any]:

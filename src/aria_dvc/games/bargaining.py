@@ -61,11 +61,11 @@ class BargainingMatch(AlternatingMatch):
         alice = share * exact(self.config["delta_a"]) ** waited
         return alice, (1 - share) * exact(self.config["delta_b"]) ** waited
 
-    def demand(self, role: str, worth: bool = False) -> Demand:
-        """Tenths of the sum, or of what both would get of it after the losses of the round."""
-        value = self.offers[-1]
-        alice, bob = self.worth(value) if worth else (value, self.money - value)
-        return Demand("offer", (alice if role == "alice" else bob) / (alice + bob), 10)
+    def amount_demanded(self, role: str) -> Demand:
+        """Tenths of the sum."""
+        alice = self.offers[-1]
+        own = alice if role == "alice" else self.money - alice
+        return Demand("offer", own / self.money, 10)
 
     def assess(self, value: Fraction | None) -> dict[str, Any]:
         if value is None:

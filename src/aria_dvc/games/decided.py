@@ -98,7 +98,8 @@ def _decided(match: AlternatingMatch, utterance: Utterance, form: Decisions) -> 
     made = len(match.offers)
     match.play(utterance.text)
     if len(match.offers) > made:
-        return _told(match.demand(utterance.role, worth=form == "worth"))
+        demanded = match.worth_demanded if form == "worth" else match.amount_demanded
+        return _told(demanded(utterance.role))
     assert match.outcome is not None
     return ENDS[match.outcome.reason]
 
@@ -106,5 +107,7 @@ def _decided(match: AlternatingMatch, utterance: Utterance, form: Decisions) -> 
 def _told(demand: Demand) -> str:
     """The demand in as many words as it has steps, rounded half up and cut to none or all."""
     filled = max(0, min(demand.steps, (demand.part * demand.steps + Fraction(1, 2)).__floor__()))
+    if demand.exact_half and 2 * filled == demand.steps:
+        filled += (demand.part > Fraction(1, 2)) - (demand.part < Fraction(1, 2))
     words = [demand.words[0]] * filled + [demand.words[1]] * (demand.steps - filled)
     return f"{demand.of}: {' '.join(words)}"

@@ -70,15 +70,9 @@ class NegotiationMatch(AlternatingMatch):
         seller, buyer = self.values
         return value / self.scale - seller, buyer - value / self.scale
 
-    def demand(self, role: str, worth: bool = False) -> Demand:
-        """Tenths of the scale: the price, up to twice the scale; or how far it is from the middle
-        of the two values in the speaker's favour, in steps of half that size."""
-        value = self.offers[-1]
-        if not worth:
-            return Demand("price", value / self.scale / 2, 20, ("high", "low"))
-        alice, bob = self.worth(value)
-        ahead = alice - bob if role == "alice" else bob - alice
-        return Demand("offer", (1 + ahead) / 2, 20)
+    def amount_demanded(self, role: str) -> Demand:
+        """Tenths of the scale: the price, up to twice the scale."""
+        return Demand("price", self.offers[-1] / self.scale / 2, 20, ("high", "low"))
 
     def assess(self, value: Fraction | None) -> dict[str, Any]:
         seller, buyer = self.values

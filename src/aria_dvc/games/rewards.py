@@ -1,12 +1,15 @@
 """The reward rules of the adversarial games: what an end is worth, and what players are told.
 
 `win` compares utilities (the paper's), `strict_win` pays only what evaluation counts as won,
-`soft_win` the same with a slope in place of the step, `utility` pays the own one, `margin` pays
-how far ahead a deal puts a player, so that a clear win is worth more than a narrow one, and a loss
-less than no deal. A forfeit is worth nothing to its speaker under every rule.
+`soft_win` half of that and half a slope in how far ahead a player is, `utility` pays the own
+utility, `margin` pays how far ahead a deal puts a player, so that a clear win is worth more than a
+narrow one, and a loss less than no deal. A forfeit is worth nothing to its speaker under every
+rule.
 
 Under `win` no deal is half a win, and a policy may settle for leaving every game at once. Under
-`strict_win` one that hardly ever wins sees no difference between its games.
+`strict_win` one that hardly ever wins sees no difference between its games. With the slope alone an
+even deal is half a win, and since even offers are taken more often than better ones and easier to
+say, a policy settles for those.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ NO_DEAL = {"win": 0.5, "strict_win": 0.0, "soft_win": 0.0, "utility": 0.0, "marg
 """What an end without a deal is worth to each player."""
 FORFEITED = 0.0
 SLOPE = 0.1
-"""Of `soft_win`: a lead of so large a part of both utilities together is worth 0.73."""
+"""Of `soft_win`: its slope pays 0.73 for a lead of so large a part of both utilities together."""
 _AIMS = {
     "win": "Gain more than {rival}.",
     "strict_win": "Gain more than {rival}.",
@@ -61,15 +64,20 @@ def after_forfeit(rule: str, roles: Sequence[str], loser: str) -> dict[str, floa
     return {role: FORFEITED if role == loser else NO_DEAL[rule] for role in roles}
 
 
+def lead(own: Fraction, rival: Fraction) -> Fraction:
+    """How far ahead a player is, as part of both utilities: from -1 to 1, and 0 if both are 0."""
+    both = abs(own) + abs(rival)
+    return (own - rival) / both if both else Fraction(0)
+
+
 def _of_deal(rule: str, own: Fraction, rival: Fraction) -> float:
     if rule == "utility":
         return float(own)
     if rule == "strict_win":
         return float(own > rival)
     if rule == "soft_win":
-        both = abs(own) + abs(rival)
-        lead = float((own - rival) / both) if both else 0.0
-        return 1 / (1 + math.exp(-lead / SLOPE))
+        slope = 1 / (1 + math.exp(-float(lead(own, rival)) / SLOPE))
+        return (slope + (own > rival)) / 2
     if rule == "margin":
         return min(1.0, max(0.0, float(Fraction(1, 2) + (own - rival) / 2)))
     return 0.5 + 0.5 * ((own > rival) - (own < rival))

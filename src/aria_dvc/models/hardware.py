@@ -18,7 +18,7 @@ def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def multiplies_bfloat16() -> bool:
+def bfloat16_is_faster() -> bool:
     """Whether the hardware multiplies bfloat16 faster than float32.
 
     That it can says little: Intel's processors whose matrix unit (AMX) is missing or hidden by a
@@ -45,7 +45,7 @@ def uses_bfloat16(precision: Precision) -> bool:
     """
     if precision not in get_args(Precision):
         raise AriaError(f"dtype {precision} is unknown: use {', '.join(get_args(Precision))}")
-    return multiplies_bfloat16() if precision == "auto" else precision == "bfloat16"
+    return bfloat16_is_faster() if precision == "auto" else precision == "bfloat16"
 
 
 def inference_dtype(precision: Precision) -> torch.dtype:

@@ -309,7 +309,7 @@ def _comparison_findings(evaluation: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _by_worth(game: str) -> str:
     """The remedy where winning costs more than it brings."""
-    return f"rewards.{game}: utility or soft_win"
+    return f"rewards.{game}: utility"
 
 
 def signed(value: float) -> str:

@@ -110,8 +110,11 @@ def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
 
 
 def _rate(won: pd.Series) -> dict[str, Any]:
-    """Share of won games with an interval for further seeds (`seed` is in the index)."""
-    return rate(won.to_numpy(dtype=bool), won.index.get_level_values("seed").to_numpy())
+    """Share of won games with an interval for further seeds (`seed` is in the index), of which a
+    single one says nothing."""
+    seeds = won.index.get_level_values("seed").to_numpy()
+    found = rate(won.to_numpy(dtype=bool), seeds)
+    return found if len(set(seeds)) > 1 else {**found, "low": None, "high": None}
 
 
 def _difference(pairs: pd.Series) -> dict[str, Any]:
