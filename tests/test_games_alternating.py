@@ -188,9 +188,9 @@ def test_the_strict_rule_rewards_only_what_is_won():
     assert match.outcome.rewards == {"alice": 0.0, "bob": 0.0}
 
 
-def test_the_soft_rule_is_half_a_slope_and_half_the_step_of_the_strict_one():
+def test_the_soft_rule_is_the_strict_one_with_a_slope_for_what_is_not_won():
     match = play(BARGAINING.start(CONFIG_B, "soft_win"), "60/40", "I accept.")
-    assert match.outcome.rewards == pytest.approx({"alice": 0.94040, "bob": 0.05960}, abs=1e-5)
+    assert match.outcome.rewards == pytest.approx({"alice": 1.0, "bob": 0.05960}, abs=1e-5)
     equal = {"seller_value": 0.8, "buyer_value": 1.2, "scale": 100}
     match = play(NEGOTIATION.start(equal, "soft_win"), "I offer $100.", "Deal.")
     assert match.outcome.rewards == {"alice": 0.25, "bob": 0.25}

@@ -58,7 +58,7 @@ def test_worth_counts_what_the_rounds_have_cost():
     game = episode("bargaining", BARGAINING, "I keep 80%.", "I want 50%.", "I keep 50%.")
     # In round 2 a half is worth 0.5 * 0.8 to Alice and 0.5 to Bob: 0.44 and 0.56 of both.
     # In round 3, 0.32 and 0.5: 0.39 for Alice.
-    assert decided_texts(game, "worth") == [split(8), split(6), split(4)]
+    assert decided_texts(game, "worth") == [split(16, 20), split(11, 20), split(8, 20)]
 
 
 def test_prices_are_told_in_tenths_of_the_scale_or_by_who_gains_more():
@@ -67,23 +67,24 @@ def test_prices_are_told_in_tenths_of_the_scale_or_by_who_gains_more():
     leave = "leave for the outside option"
     assert decided_texts(game, "share") == [price(11), price(8), price(20), leave]
     # Of the $40 that a trade is worth, $110 leaves Alice 30, and $84 leaves Bob 36.
-    assert decided_texts(game, "worth") == [split(8), split(9), split(10), leave]
+    assert decided_texts(game, "worth") == [split(15, 20), split(18, 20), split(20, 20), leave]
 
 
 @pytest.mark.parametrize(
-    ("price_", "tenths"),
-    [("101", 6), ("100", 5), ("99.99", 4), ("80", 0), ("70", 0), ("102", 6), ("104", 6)],
+    ("asked", "mine"),
+    [("100.01", 11), ("100", 10), ("99.99", 9), ("102.99", 11), ("103", 12), ("80", 0), ("70", 0)],
 )
-def test_who_gains_more_is_never_rounded_away(price_, tenths):
-    offer = episode("negotiation", NEGOTIATION, f"I offer ${price_}.")
-    assert decided_texts(offer, "worth")[0] == split(tenths)
+def test_who_gains_more_is_never_rounded_away(asked, mine):
+    """The trade is worth $40, a twentieth is $2, rounded half up."""
+    offer = episode("negotiation", NEGOTIATION, f"I offer ${asked}.")
+    assert decided_texts(offer, "worth")[0] == split(mine, 20)
 
 
 def test_a_deal_that_suits_nobody_is_told_by_who_loses_less():
     """Worth 120 to the seller and 80 to the buyer: at $90, $30 are lost and $10."""
     config = {"seller_value": 1.2, "buyer_value": 0.8, "scale": 100}
-    said = ("I offer $100.", "I offer $90.")
-    assert decided_texts(episode("negotiation", config, *said), "worth") == [split(5), split(8)]
+    game = episode("negotiation", config, "I offer $100.", "I offer $90.")
+    assert decided_texts(game, "worth") == [split(10, 20), split(15, 20)]
 
 
 def test_a_rejection_of_the_last_offer():
@@ -169,4 +170,4 @@ def test_the_stages_cluster_the_moves_and_keep_the_words(tmp_path, monkeypatch):
     stage["main"](params, "bargaining")
     assert turns["text"].tolist() == list(said)
     # The half is more to Bob than to Alice, whom the first round has cost a fifth.
-    assert seen == turns["embedded"].tolist() == [split(8), split(6), "accept the offer"]
+    assert seen == turns["embedded"].tolist() == [split(16, 20), split(11, 20), "accept the offer"]

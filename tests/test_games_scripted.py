@@ -183,8 +183,7 @@ def test_the_varied_run_from_soft_to_tough():
         assert low < statistics.mean(accepted) < high
     for player in players:
         assert isinstance(player, Varied)
-        assert player.floor <= player.start
-        assert player.last <= player.threshold
+        assert player.last <= player.threshold <= player.floor <= player.start
 
 
 @pytest.mark.parametrize("name", [name for name in PLAYABLE if get_game(name).grids()])

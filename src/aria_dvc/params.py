@@ -54,8 +54,8 @@ class Params(Block):
     )
     rewards: dict[str, str] = Field(
         description="final reward by game: win (1, draw or no deal 0.5, 0; the paper's), "
-        "strict_win (1 or 0), soft_win (half a slope in the lead, half that step), utility, or "
-        "margin (0.5 + (own - other) / 2, no deal 0.25); a forfeit is 0"
+        "strict_win (1 or 0), soft_win (that, and up to 0.25 for a deal that is not won, by how "
+        "narrowly), utility, or margin (0.5 + (own - other) / 2, no deal 0.25); a forfeit is 0"
     )
     endpoints: dict[str, Endpoint] = Field(
         description="OpenAI-compatible servers by name, for players, embed.source and report.names"

@@ -326,7 +326,7 @@ class PrepareParams(Block):
     )
     decisions: Decisions = Field(
         description="what intentions of adversarial games are found in: worth (the parsed move, "
-        "with the own part, in tenths, of what the deal would be worth to both at that moment), "
+        "with the own part of what the deal would be worth to both at that moment), "
         "share (with the own share of the sum, or the price) or text (the words)"
     )
 

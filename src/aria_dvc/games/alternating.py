@@ -121,7 +121,7 @@ class AlternatingMatch(Match):
         """The part of what the standing offer, made by `role`, would be worth to both now."""
         alice, bob = self.worth(self.offers[-1])
         ahead = lead(alice, bob) if role == "alice" else lead(bob, alice)
-        return Demand("offer", (1 + ahead) / 2, 10, exact_half=True)
+        return Demand("offer", (1 + ahead) / 2, 20, exact_half=True)
 
     @abstractmethod
     def assess(self, value: Fraction | None) -> dict[str, Any]:

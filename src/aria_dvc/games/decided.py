@@ -2,8 +2,8 @@
 
 Sentence embeddings hardly see numbers: "I keep 80%" and "I keep 30%" are neighbours. So the game's
 own parser replays the episode, and what is embedded in place of an utterance is its move, with the
-amount as a row of words that grows with it: nine tenths of the sum are nine times "mine" and once
-"yours". Neighbouring tenths differ in one word, which any embedder puts in order.
+amount as a row of words that grows with it: of nine tenths "mine" is said nine times as often as
+"yours". Neighbouring amounts differ in one word, which any embedder puts in order.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """The reward rules of the adversarial games: what an end is worth, and what players are told.
 
 `win` compares utilities (the paper's), `strict_win` pays only what evaluation counts as won,
-`soft_win` half of that and half a slope in how far ahead a player is, `utility` pays the own
+`soft_win` that and, for what is not won, up to a quarter by how narrowly, `utility` pays the own
 utility, `margin` pays how far ahead a deal puts a player, so that a clear win is worth more than a
 narrow one, and a loss less than no deal. A forfeit is worth nothing to its speaker under every
 rule.
 
 Under `win` no deal is half a win, and a policy may settle for leaving every game at once. Under
-`strict_win` one that hardly ever wins sees no difference between its games. With the slope alone an
-even deal is half a win, and since even offers are taken more often than better ones and easier to
-say, a policy settles for those.
+`strict_win` one that hardly ever wins sees no difference between its games. Where an even deal is
+half a win, a policy settles for those, which are taken more often than better offers and easier to
+say; where a clear win is worth more than a narrow one, it holds out for what a firm opponent never
+gives.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ NO_DEAL = {"win": 0.5, "strict_win": 0.0, "soft_win": 0.0, "utility": 0.0, "marg
 """What an end without a deal is worth to each player."""
 FORFEITED = 0.0
 SLOPE = 0.1
-"""Of `soft_win`: its slope pays 0.73 for a lead of so large a part of both utilities together."""
+"""Of `soft_win`: an even deal is worth 0.25, one that is behind by so large a part of both utilities
+together 0.13."""
 _AIMS = {
     "win": "Gain more than {rival}.",
     "strict_win": "Gain more than {rival}.",
@@ -76,8 +78,8 @@ def _of_deal(rule: str, own: Fraction, rival: Fraction) -> float:
     if rule == "strict_win":
         return float(own > rival)
     if rule == "soft_win":
-        slope = 1 / (1 + math.exp(-float(lead(own, rival)) / SLOPE))
-        return (slope + (own > rival)) / 2
+        narrowly = 1 / (1 + math.exp(-float(lead(own, rival)) / SLOPE))
+        return 1.0 if own > rival else narrowly / 2
     if rule == "margin":
         return min(1.0, max(0.0, float(Fraction(1, 2) + (own - rival) / 2)))
     return 0.5 + 0.5 * ((own > rival) - (own < rival))
