@@ -105,8 +105,7 @@ class Varied:
     Its middle is a reasonable partner, who takes a little less than half. A family of tough ones
     teaches never to accept: nothing that they offer is worth it.
 
-    start: the first demand, and `step` what it gives way every turn, down to `floor`, which is
-        never less than what it would accept: else every one of them gives in to those who wait.
+    start: the first demand, and `step` what it gives way every turn, down to `floor`.
     threshold: the share that it accepts at any time; in the last round `last` is enough.
     """
 
@@ -118,13 +117,12 @@ class Varied:
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Varied:
-        """Independent of each other but for their order: last <= threshold <= floor <= start."""
+        """Independent of each other but for their order: floor <= start, last <= threshold."""
         start, threshold = rng.uniform(0.4, 0.9), rng.uniform(0.25, 0.6)
-        floor = max(threshold, rng.uniform(0.25, min(start, 0.65)))
         return cls(
-            start=max(start, floor),
+            start=start,
             step=rng.choice((0.005, 0.02, 0.05, 0.08, 0.125)),
-            floor=floor,
+            floor=rng.uniform(0.25, min(start, 0.65)),
             threshold=threshold,
             last=rng.uniform(0.05, threshold),
         )
@@ -133,7 +131,7 @@ class Varied:
         wanted = self.start - self.step * seen.turn + rng.uniform(-0.02, 0.02)
         demand = min(0.99, max(self.floor, wanted))
         enough = self.last if seen.last else self.threshold
-        if seen.standing is not None and seen.standing >= enough:
+        if seen.standing is not None and seen.standing >= min(enough, demand):
             return None
         return demand
 
