@@ -129,7 +129,7 @@ def demanded(episode: Episode) -> Iterator[float]:
         if len(match.offers) == made:
             yield np.nan
             continue
-        demand = match.demand(utterance.role)
+        demand = match.amount_demanded(utterance.role)
         yield float(demand.part) * (2 if demand.of == "price" else 1)
 
 
