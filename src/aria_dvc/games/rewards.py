@@ -27,8 +27,8 @@ NO_DEAL = {"win": 0.5, "strict_win": 0.0, "soft_win": 0.0, "utility": 0.0, "marg
 """What an end without a deal is worth to each player."""
 FORFEITED = 0.0
 SLOPE = 0.1
-"""Of `soft_win`: an even deal is worth 0.25, one that is behind by so large a part of both utilities
-together 0.13."""
+"""Of `soft_win`: an even deal is worth 0.25, one that is behind by so large a part of both
+utilities together 0.13."""
 _AIMS = {
     "win": "Gain more than {rival}.",
     "strict_win": "Gain more than {rival}.",
