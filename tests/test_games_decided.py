@@ -1,6 +1,7 @@
 """What is embedded of adversarial games: the parsed moves, in words that grow with the amount."""
 
 import logging
+from functools import partial
 from pathlib import Path
 from runpy import run_path
 
@@ -135,7 +136,9 @@ def test_every_move_of_played_games_is_known(game, messages, tmp_path):
     assert turns_table(played)["embedded"].tolist() == turns["text"].tolist()
 
 
-@pytest.mark.parametrize(("told", "steps"), [(split, 10), (price, 20)])
+@pytest.mark.parametrize(
+    ("told", "steps"), [(split, 10), (partial(split, steps=20), 20), (price, 20)]
+)
 def test_few_intentions_tell_small_demands_from_large_ones(told, steps):
     """What the words are for, with the packaged embedder: five clusters keep the order."""
     ends = ["accept the offer", "leave for the outside option"]

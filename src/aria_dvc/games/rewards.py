@@ -8,9 +8,8 @@ rule.
 
 Under `win` no deal is half a win, and a policy may settle for leaving every game at once. Under
 `strict_win` one that hardly ever wins sees no difference between its games. Where an even deal is
-half a win, a policy settles for those, which are taken more often than better offers and easier to
-say; where a clear win is worth more than a narrow one, it holds out for what a firm opponent never
-gives.
+half a win, it may settle for those, which are taken more often than better offers; where a clear
+win is worth more than a narrow one, it is paid for holding out.
 """
 
 from __future__ import annotations
