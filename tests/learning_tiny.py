@@ -123,6 +123,7 @@ def online_params(**changes: Any) -> OnlineParams:
         "updates": 2,
         "batch_size": 4,
         "learning_rate": 1e-3,
+        "schedule": "constant",
         "credit": "games",
         "refresh_every": 2,
         "replay": 1,

@@ -154,6 +154,26 @@ def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path, 
         torch.testing.assert_close(resumed[name], tensor, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "shares"), [("constant", [1, 1, 1, 1]), ("linear", [1, 0.75, 0.5, 0.25])]
+)
+def test_a_linear_step_size_falls_over_all_iterations(
+    start, tmp_path, monkeypatch, schedule, shares
+):
+    rates = []
+
+    def finish(task, state, inner=online_module._finish):
+        log = read_json(Path(state["policy"]) / "trainer_state.json")["log_history"]
+        rates.extend(row["learning_rate"] for row in log if "loss" in row)
+        inner(task, state)
+
+    monkeypatch.setattr(online_module, "_finish", finish)
+    settings = online_params(iterations=2, games=6, updates=2, schedule=schedule)
+    rollouts = Rollouts(base_of(start))
+    online(start, tmp_path / "out", tmp_path / "cache", rollouts, settings)
+    assert rates == pytest.approx([share * settings.learning_rate for share in shares])
+
+
 @pytest.mark.parametrize("dies_at", ["credit", "update"])
 def test_a_kill_within_an_iteration_keeps_its_games(start, tmp_path, monkeypatch, dies_at):
     def killed(*args, **options):

@@ -80,6 +80,8 @@ def update(
             learning_rate=online.learning_rate,
             seed=task.seed,
             pace=task.pace.model_copy(update={"checkpoint_every": online.updates}),
+            schedule=online.schedule,
+            horizon=online.iterations * online.updates,
         ),
         resume=state["policy"] if done else None,
         done=done,

@@ -57,9 +57,14 @@ class MicroBatchTrainer(Trainer, ABC):
 
     loss_is_scaled_for_ga = True
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, horizon: int | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.horizon = horizon
         self._noted: dict[str, torch.Tensor] = {}
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """The learning rate's course over `horizon` steps, of which these may be a part."""
+        return super().create_scheduler(self.horizon or num_training_steps, optimizer)
 
     @abstractmethod
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -113,12 +118,14 @@ class FitSettings:
     """How to optimise.
 
     schedule: "linear" (to 0) or "constant" learning rate.
+    horizon: steps until a linear one is 0; these steps and those done before, if not given.
     """
 
     learning_rate: float
     seed: int
     pace: Pace
     schedule: str = "constant"
+    horizon: int | None = None
 
 
 def fit(
@@ -155,6 +162,7 @@ def fit(
         train_dataset=MicroBatches(data, plan, collate),
         data_collator=take_whole,
         callbacks=[LiveLoss(folder / "live"), MarkComplete(), *tracking.callbacks(folder)],
+        horizon=settings.horizon,
         **extra,
     )
     trainer.remove_callback(PrinterCallback)
