@@ -17,7 +17,7 @@ from pathlib import Path
 from aria_dvc.arena.sessions import Session
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import Params, load_params
-from aria_dvc.settings import TruthParams
+from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.table import Question, truth_table
 
 PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"

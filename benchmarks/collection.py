@@ -28,7 +28,7 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.params import load_params
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 SERVER = "server"
 PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"

@@ -44,7 +44,7 @@ from aria_dvc.records.episodes import Episode
 from aria_dvc.records.readers import read_log
 from aria_dvc.records.reading import Reading
 from aria_dvc.records.tables import turns_table
-from aria_dvc.settings import Decisions
+from aria_dvc.settings.intentions import Decisions
 
 KS = (2, 5, 10, 20)
 METHODS = ("turn_index", "aria", "aria_recent", "shrinkage", "regression")

@@ -44,7 +44,8 @@ from aria_dvc.players.registry import PlayerContext
 from aria_dvc.players.sampling import Sampling
 from aria_dvc.players.slots import CacheShape
 from aria_dvc.records.episodes import Episode
-from aria_dvc.settings import Endpoint, Pace, PlaySettings, Precision
+from aria_dvc.settings.dialogues import PlaySettings
+from aria_dvc.settings.machine import Endpoint, Pace, Precision
 
 PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"
 OURS, TRANSFORMERS, SERVER = "engine", "transformers", "server"

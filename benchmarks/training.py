@@ -38,7 +38,8 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.params import load_params
 from aria_dvc.players.dialogues import play_out, scripted_dialogues
 from aria_dvc.players.scripted import ScriptedPlayer
-from aria_dvc.settings import Lora, Pace, Precision
+from aria_dvc.settings.machine import Pace, Precision
+from aria_dvc.settings.training import Lora
 
 LORA = Lora(
     rank=8, alpha=16, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"], layers=None

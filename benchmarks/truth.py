@@ -53,7 +53,7 @@ from aria_dvc.params import Params, load_params
 from aria_dvc.progress import log_to_stderr
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.records.tables import episodes_table, turns_table
-from aria_dvc.settings import TruthParams
+from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.scores import (
     CLEAR,
     KEY,

@@ -32,7 +32,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv, write_json
 from aria_dvc.pipeline import paths
 from aria_dvc.report.study import COSTS, PAIR, compared, learning, minutes, table
-from aria_dvc.settings import VANILLA
+from aria_dvc.settings.training import VANILLA
 from aria_dvc.yaml_file import read_yaml
 
 OUTCOME = ["won", "winnable", "no_deal", "failure_kind"]

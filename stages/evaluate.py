@@ -5,7 +5,7 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.schemas import EVALUATION, write_table
-from aria_dvc.settings import VANILLA
+from aria_dvc.settings.training import VANILLA
 
 
 def main(params: Params, variant: str, category: str) -> None:

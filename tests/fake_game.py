@@ -15,7 +15,8 @@ from aria_dvc.arena.series import Series
 from aria_dvc.games.base import Config, Failure, Game, IllegalMove, Match, Outcome
 from aria_dvc.players.base import Player, Reply, Request
 from aria_dvc.records.episodes import Episode
-from aria_dvc.settings import Pace, PlaySettings
+from aria_dvc.settings.dialogues import PlaySettings
+from aria_dvc.settings.machine import Pace
 
 ROLES = ("alice", "bob")
 

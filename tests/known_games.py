@@ -17,7 +17,7 @@ from aria_dvc.players.base import Player, Reply, Request
 from aria_dvc.players.scripted import embedded_oracle
 from aria_dvc.records.episodes import Episode
 from aria_dvc.seeds import derived_seed
-from aria_dvc.settings import TruthParams
+from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.table import Question
 
 GAMMA = 0.9

@@ -11,14 +11,9 @@ from settings import pace
 
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings import (
-    Lora,
-    OnlineParams,
-    PolicyParams,
-    ProgressParams,
-    RewardModelParams,
-    WarmStart,
-)
+from aria_dvc.settings.dialogues import WarmStart
+from aria_dvc.settings.online import OnlineParams
+from aria_dvc.settings.training import Lora, PolicyParams, ProgressParams, RewardModelParams
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aria_dvc.settings import Pace, PlaySettings
+from aria_dvc.settings.dialogues import PlaySettings
+from aria_dvc.settings.machine import Pace
 
 
 def play_settings(**changes: Any) -> PlaySettings:

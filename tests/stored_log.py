@@ -16,7 +16,7 @@ import stages.select_k
 
 from aria_dvc.params import Params, load_params
 from aria_dvc.pipeline.paths import LogFiles, files_of
-from aria_dvc.settings import LogSource
+from aria_dvc.settings.dialogues import LogSource
 
 ROOT = Path(__file__).parent.parent
 STAGES: dict[str, ModuleType] = {

@@ -39,7 +39,8 @@ from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import EVALUATION
 from aria_dvc.records.tables import turns_table
 from aria_dvc.seeds import derived_seed
-from aria_dvc.settings import Endpoint, Pace, PlaySettings
+from aria_dvc.settings.dialogues import PlaySettings
+from aria_dvc.settings.machine import Endpoint, Pace
 
 ROOT = Path(__file__).parent.parent
 

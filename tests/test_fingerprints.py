@@ -12,6 +12,7 @@ def package(tmp_path, monkeypatch):
     """A little package in place of ours: a (lazily) needs b, b names c for type checkers only."""
     folder = tmp_path / "aria_dvc"
     (folder / "games" / "data").mkdir(parents=True)
+    (folder / "settings").mkdir()
     files = {
         "__init__.py": "",
         "a.py": '"""A."""\ndef f():\n    "Doc."\n    from aria_dvc.b import x\n    return x\n',
@@ -19,7 +20,7 @@ def package(tmp_path, monkeypatch):
         "if TYPE_CHECKING:\n    import aria_dvc.c\nx = 1\n",
         "c.py": "y = 2\n",
         "errors.py": "z = 3\n",
-        "settings.py": "Kind = Literal['a', 'b']\n"
+        "settings/training.py": "Kind = Literal['a', 'b']\n"
         "class Lora(Block):\n"
         "    rank: int = Field(ge=1, description='its size')\n"
         "    layers: int | None = Field(None, description='how many')\n"
@@ -36,7 +37,7 @@ def package(tmp_path, monkeypatch):
         (folder / name).write_text(text)
     (tmp_path / "stage.py").write_text("import aria_dvc.a\nimport aria_dvc.errors\n")
     (tmp_path / "play.py").write_text("from aria_dvc.games.registry import get\n")
-    (tmp_path / "learn.py").write_text("import aria_dvc.settings\n")
+    (tmp_path / "learn.py").write_text("import aria_dvc.settings.training\n")
     importlib.reload(fingerprints)
     monkeypatch.setattr(fingerprints, "SOURCE", tmp_path)
     yield tmp_path
@@ -103,11 +104,13 @@ def test_of_the_knobs_what_computes_and_what_stands_for_a_missing_one_decide(
     package, old, new, changes
 ):
     before = fingerprints.stage_fingerprint(package / "learn.py")
-    assert "aria_dvc.settings" in before
-    rewritten(package / "aria_dvc/settings.py", old, new)
+    assert "aria_dvc.settings.training" in before
+    rewritten(package / "aria_dvc/settings/training.py", old, new)
     assert (fingerprints.stage_fingerprint(package / "learn.py") != before) == changes
 
 
 def test_every_plumbing_module_exists():
     for module in (*fingerprints.PLUMBING, *fingerprints.BLOCKS):
         assert fingerprints._file_of(module), module
+    settings = (fingerprints.SOURCE / "aria_dvc" / "settings").glob("[!_]*.py")
+    assert {f"aria_dvc.settings.{file.stem}" for file in settings} < set(fingerprints.BLOCKS)

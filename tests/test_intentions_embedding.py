@@ -13,7 +13,7 @@ from aria_dvc.embedder_specs import HALF
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions import embedding
 from aria_dvc.intentions.embedding import embed_texts, embedder_identity
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 TEXTS = ["Is it a cat?", "Is it a dog?", "Is it a cat?", "Where does a very large animal live?"]
 

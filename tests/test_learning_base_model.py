@@ -14,7 +14,7 @@ from aria_dvc.files import read_json
 from aria_dvc.learning.base_model import freeze_all_but, materialise, warm_start_examples
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings import BaseModelParams
+from aria_dvc.settings.dialogues import BaseModelParams
 
 ROLES = ("alice", "bob")
 

@@ -43,7 +43,7 @@ from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.source import ModelSource
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.serving.scorer_server import make_app
-from aria_dvc.settings import OnlineParams
+from aria_dvc.settings.online import OnlineParams
 
 ONLINE = online_params(iterations=4, games=6, refresh_every=4, replay=2)
 SCORED = online_params(iterations=4, games=6, refresh_every=4, replay=2, credit="reward_model")

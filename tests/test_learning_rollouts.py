@@ -28,7 +28,9 @@ from aria_dvc.pipeline.online import OnlineGames, dealt
 from aria_dvc.players.base import Request
 from aria_dvc.players.dealt import DealtPlayer
 from aria_dvc.players.registry import PlayerContext
-from aria_dvc.settings import Endpoint, LogSource, OnlineCourse
+from aria_dvc.settings.dialogues import LogSource
+from aria_dvc.settings.machine import Endpoint
+from aria_dvc.settings.online import OnlineCourse
 
 PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
 

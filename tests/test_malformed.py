@@ -19,7 +19,7 @@ from aria_dvc.models.lora import add_lora, load_adapter
 from aria_dvc.models.source import ModelSource
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.records.readers import read_log
-from aria_dvc.settings import Lora
+from aria_dvc.settings.training import Lora
 from aria_dvc.shown import printable
 
 LOGS, PARAMS, FOLDERS = cases("logs"), cases("params"), cases("folders")

@@ -32,7 +32,7 @@ from aria_dvc.models.lora import add_lora, load_adapter, merge_adapter
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.saving import save_model
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings import BASE_MODEL, BaseModelParams
+from aria_dvc.settings.dialogues import BASE_MODEL, BaseModelParams
 
 IDS = torch.tensor([[3, 5, 7, 11]])
 

@@ -28,7 +28,7 @@ from aria_dvc.learning.objectives.spag import decayed, role_weights
 from aria_dvc.learning.objectives.value_head import Steps, fitted_values
 from aria_dvc.learning.own_actions import learned_by
 from aria_dvc.models.lora import add_lora
-from aria_dvc.settings import CREDITED, PolicyMethod
+from aria_dvc.settings.training import CREDITED, PolicyMethod
 
 NAMES = [name for name in METHODS if name not in ("reinforce", "behaviour_cloning")]
 PAIRED = ("trajectory_dpo", "step_dpo")

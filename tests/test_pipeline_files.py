@@ -12,7 +12,7 @@ from aria_dvc.params import Params, load_params
 from aria_dvc.params_checks import described_fields
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.knobs import commented
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "dvc.yaml").read_text()

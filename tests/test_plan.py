@@ -29,7 +29,7 @@ from aria_dvc.plan.estimate import (
     saved_per_token,
 )
 from aria_dvc.plan.shapes import SHAPES, ModelShape, shape_of
-from aria_dvc.settings import Lora, PolicyMethod
+from aria_dvc.settings.training import Lora, PolicyMethod
 
 PARAMS = Path(__file__).parent.parent / "params.yaml"
 MACHINE = Machine(8, 80 * 2**30, 312.0, 0.35)

@@ -27,7 +27,8 @@ from aria_dvc.records.published import write_log
 from aria_dvc.servers.client import retry_after
 from aria_dvc.servers.completions import read_completion
 from aria_dvc.servers.faults import Fault, Retries, Slow
-from aria_dvc.settings import Endpoint, SamplingOverride
+from aria_dvc.settings.dialogues import SamplingOverride
+from aria_dvc.settings.machine import Endpoint
 
 KEY = "sk-test-3f9a7c1e5b"
 

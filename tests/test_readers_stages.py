@@ -23,7 +23,7 @@ from aria_dvc.params import Params
 from aria_dvc.pipeline.frames import category_frames
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.records.schemas import EPISODES, TURNS, read_table
-from aria_dvc.settings import LogSource
+from aria_dvc.settings.dialogues import LogSource
 
 
 def trials(tasks: int = 4, count: int = 3) -> list[dict]:

@@ -15,7 +15,7 @@ from aria_dvc.cache.folder import VARIABLE
 from aria_dvc.errors import AriaError
 from aria_dvc.pipeline.report import Run, write_intentions
 from aria_dvc.report.namer import named_by_model
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 TABLE = pd.DataFrame(
     {

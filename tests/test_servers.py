@@ -15,7 +15,7 @@ from aria_dvc.servers.adapters import serve_adapter
 from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server, read_json, retry_after
 from aria_dvc.servers.embeddings import endpoint_encoder
 from aria_dvc.servers.keys import read_key, redact
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 KEY = "sk-test-3f9a7c1e5b"
 NOT_FOR_ALL = {"empty", "no_choices"}  # whole answers of a chat server

@@ -27,7 +27,7 @@ from aria_dvc.servers.client import Fault, Misfit, NoAnswer, Refusal, Server, re
 from aria_dvc.servers.embeddings import endpoint_encoder
 from aria_dvc.servers.faults import Retries, retry_after
 from aria_dvc.servers.keys import redact
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 KEY = "sk-test/3f9a7c1e5b"
 MIB = 1 << 20

@@ -41,7 +41,7 @@ from aria_dvc.players.scripted import embedded_oracle, scripted_player
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.schemas import TRUTH, read_table, write_table
 from aria_dvc.records.tables import empty_table
-from aria_dvc.settings import TruthParams
+from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.table import Question, truth_table
 from aria_dvc.truth.turns import drawn_turns
 

@@ -14,7 +14,7 @@ from aria_dvc.params import load_params
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.records.published import write_log
 from aria_dvc.records.schemas import TRUTH, read_table
-from aria_dvc.settings import TruthParams
+from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.table import Question, truth_table
 
 FILE = Path(__file__).parent.parent / "params.yaml"

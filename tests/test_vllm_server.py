@@ -19,7 +19,8 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.params import load_params
 from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.players.registry import PlayerContext
-from aria_dvc.settings import Endpoint, Lora
+from aria_dvc.settings.machine import Endpoint
+from aria_dvc.settings.training import Lora
 
 pytestmark = pytest.mark.vllm
 ROOT = Path(__file__).parents[1]

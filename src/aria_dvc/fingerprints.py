@@ -44,7 +44,19 @@ PLUMBING = frozenset(
         "suggestions",
     )
 )
-BLOCKS = tuple(f"{PACKAGE}.{name}" for name in ("params", "settings"))
+BLOCKS = tuple(
+    f"{PACKAGE}.{name}"
+    for name in (
+        "params",
+        "settings.block",
+        "settings.dialogues",
+        "settings.evaluation",
+        "settings.intentions",
+        "settings.machine",
+        "settings.online",
+        "settings.training",
+    )
+)
 """Modules with the blocks of params.yaml, as pydantic models."""
 
 

@@ -1,4 +1,4 @@
-"""The whole of params.yaml, typed and checked: the blocks are in settings.py."""
+"""The whole of params.yaml, typed and checked: the blocks are in settings/."""
 
 from __future__ import annotations
 
@@ -11,27 +11,19 @@ from pydantic import Field, ValidationError, model_validator
 from aria_dvc.errors import AriaError
 from aria_dvc.params_checks import described, problems_of
 from aria_dvc.records.names import PLAYABLE, REWARD_RULES
-from aria_dvc.settings import (
+from aria_dvc.settings.block import Block
+from aria_dvc.settings.dialogues import BaseModelParams, CollectParams, LogSource, TruthParams
+from aria_dvc.settings.evaluation import EvaluateParams, ReportParams
+from aria_dvc.settings.intentions import (
     AggregateParams,
-    BaseModelParams,
-    Block,
     ClusterParams,
-    CollectParams,
     EmbedParams,
-    Endpoint,
-    EvaluateParams,
-    LogSource,
-    OnlineParams,
-    Pace,
-    PolicyParams,
     PrepareParams,
-    ProgressParams,
-    ReportParams,
-    RewardModelParams,
     SelectKParams,
-    Tracker,
-    TruthParams,
 )
+from aria_dvc.settings.machine import Endpoint, Pace, Tracker
+from aria_dvc.settings.online import OnlineParams
+from aria_dvc.settings.training import PolicyParams, ProgressParams, RewardModelParams
 from aria_dvc.yaml_file import read_yaml, taken_for_numbers
 
 

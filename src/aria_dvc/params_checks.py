@@ -17,20 +17,12 @@ from aria_dvc.player_checks import pool_problems
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
 from aria_dvc.policy_checks import estimator_problems, objective_problems
 from aria_dvc.records.names import ADVERSARIAL, PLAYABLE, REWARD_RULES
-from aria_dvc.settings import (
-    IN_PROCESS,
-    LANGUAGE_MODELS,
-    SECRET,
-    SENTENCE_MODELS,
-    TERMS,
-    VANILLA,
-    Block,
-    CreditMethod,
-    Estimated,
-    PlainReturn,
-    PolicyMethod,
-    PolicyParams,
-)
+from aria_dvc.settings.block import SECRET, Block
+from aria_dvc.settings.dialogues import LANGUAGE_MODELS, SENTENCE_MODELS
+from aria_dvc.settings.evaluation import TERMS
+from aria_dvc.settings.intentions import CreditMethod
+from aria_dvc.settings.online import IN_PROCESS
+from aria_dvc.settings.training import VANILLA, Estimated, PlainReturn, PolicyMethod, PolicyParams
 from aria_dvc.suggestions import did_you_mean
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from aria_dvc.player_specs import specs_of, strategies_of, weights_of
 from aria_dvc.records.names import is_trained
-from aria_dvc.settings import EvaluateParams, GameEvaluation, LogSource
+from aria_dvc.settings.dialogues import LogSource
+from aria_dvc.settings.evaluation import EvaluateParams, GameEvaluation
 
 
 def pool_problems(

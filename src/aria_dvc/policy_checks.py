@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aria_dvc.settings import CREDITED, PolicyParams
+from aria_dvc.settings.training import CREDITED, PolicyParams
 
 ESTIMATOR = "estimator"
 ADDS_UP = ("terminal", "progress", ESTIMATOR)  # credits that say what every turn was paid

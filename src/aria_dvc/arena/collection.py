@@ -20,7 +20,7 @@ from aria_dvc.arena.stats import Stats
 from aria_dvc.errors import AriaError
 from aria_dvc.progress import progress_bar
 from aria_dvc.records.episodes import Episode
-from aria_dvc.settings import Pace
+from aria_dvc.settings.machine import Pace
 
 logger = logging.getLogger(__name__)
 LONGEST_WATCH_S = 10.0

@@ -21,7 +21,8 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.outcomes import won
 from aria_dvc.records.schemas import EVALUATION
-from aria_dvc.settings import BASE_MODEL, GameEvaluation
+from aria_dvc.settings.dialogues import BASE_MODEL
+from aria_dvc.settings.evaluation import GameEvaluation
 
 if TYPE_CHECKING:
     import pandas as pd

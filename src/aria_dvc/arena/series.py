@@ -10,7 +10,7 @@ from aria_dvc.arena.journal import Journal
 from aria_dvc.games.base import Game
 from aria_dvc.players.base import Player
 from aria_dvc.records.episodes import Episode
-from aria_dvc.settings import PlaySettings
+from aria_dvc.settings.dialogues import PlaySettings
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from aria_dvc.players.policy import shared_engines
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
 from aria_dvc.seeds import derived_seed
-from aria_dvc.settings import BASE_MODEL, PlaySettings
+from aria_dvc.settings.dialogues import BASE_MODEL, PlaySettings
 
 if TYPE_CHECKING:
     from aria_dvc.params import Params

@@ -13,7 +13,7 @@ from aria_dvc.records.names import Anchor, ProgressObjective
 
 if TYPE_CHECKING:
     from aria_dvc.params import Params
-    from aria_dvc.settings import AggregateParams
+    from aria_dvc.settings.intentions import AggregateParams
 
 EMBEDDER = "all-minilm-l6-v2"
 EMBED_BATCH = 64  # texts at once

@@ -19,7 +19,7 @@ from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.registry import get_game
 from aria_dvc.records.episodes import Episode, Utterance
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.settings import Decisions
+from aria_dvc.settings.intentions import Decisions
 
 logger = logging.getLogger(__name__)
 ILLEGAL = "no legal move"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 
 from aria_dvc.handover.finished import Finished
-from aria_dvc.settings import VANILLA
+from aria_dvc.settings.training import VANILLA
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelCard

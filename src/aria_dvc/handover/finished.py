@@ -15,7 +15,7 @@ from aria_dvc.review.commits import git, git_text
 from aria_dvc.review.freshness import dvc_status
 from aria_dvc.review.health import warnings_in
 from aria_dvc.review.locks import CODE, LOCK, Entry, Lock, read_lock
-from aria_dvc.settings import BASE_MODEL
+from aria_dvc.settings.dialogues import BASE_MODEL
 from aria_dvc.yaml_file import load_yaml
 
 STAGES = ("policy@", "online@")

@@ -17,7 +17,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.sentences import Encoder, load_encoder
 from aria_dvc.player_specs import endpoint_name, find_endpoint
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 Progress = Callable[[int, int], None]
 

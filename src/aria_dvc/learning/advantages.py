@@ -15,7 +15,7 @@ from aria_dvc.seeds import derived_seed
 if TYPE_CHECKING:
     import pandas as pd
 
-    from aria_dvc.settings import PolicyParams
+    from aria_dvc.settings.training import PolicyParams
 
 logger = logging.getLogger(__name__)
 CLONED_ABOVE = 0.5  # a success of a role that acts alone

@@ -42,7 +42,8 @@ from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
     from aria_dvc.games.base import Match
-    from aria_dvc.settings import BaseModelParams, Pace, WarmStart
+    from aria_dvc.settings.dialogues import BaseModelParams, WarmStart
+    from aria_dvc.settings.machine import Pace
 
 STAGE = "base_model"
 DTYPE = torch.bfloat16

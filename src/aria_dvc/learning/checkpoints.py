@@ -45,7 +45,7 @@ from aria_dvc.memory import give_back_memory, is_out_of_memory
 from aria_dvc.models.hardware import uses_bfloat16
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import Precision
+    from aria_dvc.settings.machine import Precision
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

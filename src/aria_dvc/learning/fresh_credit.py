@@ -23,10 +23,13 @@ from aria_dvc.learning.reward_model import backbone_of
 from aria_dvc.learning.scorer import RewardScorer
 from aria_dvc.learning.scorer_client import RemoteScorer
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings import CREDITED, IN_PROCESS
+from aria_dvc.settings.online import IN_PROCESS
+from aria_dvc.settings.training import CREDITED
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
+    from aria_dvc.settings.machine import Pace
+    from aria_dvc.settings.online import OnlineParams
+    from aria_dvc.settings.training import PolicyParams, RewardModelParams
 
 GAMES, REWARD_MODEL = "games", "reward_model"  # whose credit was used
 PLAIN = "discounted"  # a return, without aggregation

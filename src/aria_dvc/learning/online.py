@@ -46,10 +46,12 @@ from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, ModelSource
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.seeds import derived_seed
-from aria_dvc.settings import IN_PROCESS
+from aria_dvc.settings.online import IN_PROCESS
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
+    from aria_dvc.settings.machine import Pace
+    from aria_dvc.settings.online import OnlineParams
+    from aria_dvc.settings.training import PolicyParams, RewardModelParams
 
 logger = logging.getLogger(__name__)
 # In the folder of an iteration.

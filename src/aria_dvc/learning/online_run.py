@@ -25,7 +25,9 @@ from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
     from aria_dvc.records.episodes import Episode
-    from aria_dvc.settings import OnlineParams, Pace, PolicyParams, RewardModelParams
+    from aria_dvc.settings.machine import Pace
+    from aria_dvc.settings.online import OnlineParams
+    from aria_dvc.settings.training import PolicyParams, RewardModelParams
 
 STAGE: Final = "online"
 # (adapter folder of the policy that plays, iteration, seed) -> finished games

@@ -67,7 +67,8 @@ from aria_dvc.models.saving import save_model
 from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import Pace, PolicyParams
+    from aria_dvc.settings.machine import Pace
+    from aria_dvc.settings.training import PolicyParams
 
 STAGE: Final = "policy"
 DISCOUNTED = "discounted"

@@ -68,7 +68,8 @@ from aria_dvc.records.schemas import CONTRIBUTIONS, write_table
 
 if TYPE_CHECKING:
     from aria_dvc.records.names import ProgressObjective
-    from aria_dvc.settings import Lora, Pace, ProgressParams
+    from aria_dvc.settings.machine import Pace
+    from aria_dvc.settings.training import Lora, ProgressParams
 
 STAGE: Final = "progress"
 FOUND = "contributions.parquet"  # of one fold, in the cache

@@ -58,7 +58,8 @@ from aria_dvc.seeds import derived_seed
 if TYPE_CHECKING:
     import pandas as pd
 
-    from aria_dvc.settings import Pace, RewardModelParams
+    from aria_dvc.settings.machine import Pace
+    from aria_dvc.settings.training import RewardModelParams
 
 STAGE: Final = "reward_model"
 BASE = "base"

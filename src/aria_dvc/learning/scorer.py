@@ -16,7 +16,7 @@ from aria_dvc.models.loading import load_tokenizer
 from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import Precision
+    from aria_dvc.settings.machine import Precision
 
 
 class RewardScorer:

@@ -28,7 +28,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.learning.checkpoints import process_state
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import Tracker
+    from aria_dvc.settings.machine import Tracker
 
 PROJECT = "aria-dvc"
 RESULT = "result"  # the group of what metrics.json says in the end

@@ -32,7 +32,7 @@ from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ModelSource
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import Pace
+    from aria_dvc.settings.machine import Pace
 
 Progress = Callable[[int, int], None]
 # Columns of history.csv, and what Trainer's log calls them.

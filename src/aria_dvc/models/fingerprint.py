@@ -14,7 +14,7 @@ from aria_dvc.cache.sums import MANIFEST
 from aria_dvc.files import read_json
 from aria_dvc.models.packaged import LANGUAGE_MODELS, SENTENCE_ENCODERS, packaged_path
 from aria_dvc.models.source import ADAPTER_CONFIG, ModelSource
-from aria_dvc.settings import BASE_MODEL
+from aria_dvc.settings.dialogues import BASE_MODEL
 
 SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py"})
 # Sums of the files, and notes on how the model was trained, which change nothing in it.

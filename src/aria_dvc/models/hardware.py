@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from aria_dvc.errors import AriaError
-from aria_dvc.settings import Precision
+from aria_dvc.settings.machine import Precision
 
 if TYPE_CHECKING:
     import torch

@@ -24,7 +24,7 @@ from aria_dvc.models.weights import check_finite, no_pickles, refuse_pickled
 if TYPE_CHECKING:
     import torch
 
-    from aria_dvc.settings import Precision
+    from aria_dvc.settings.machine import Precision
 
 Head = Literal["causal", "score"]
 FRESH_HEAD = "score.weight"  # which a model that has not learned to score has not

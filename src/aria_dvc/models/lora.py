@@ -17,7 +17,7 @@ from aria_dvc.models.weights import check_adapter, no_pickles
 if TYPE_CHECKING:
     import torch
 
-    from aria_dvc.settings import Lora
+    from aria_dvc.settings.training import Lora
 
 Kind = Literal["policy", "reward_model"]
 # What PEFT raises for a configuration of no kind it knows, with odd values, or for another model.

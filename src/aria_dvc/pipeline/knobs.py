@@ -1,4 +1,4 @@
-"""The comments of params.yaml, taken from the descriptions of the fields (settings.py).
+"""The comments of params.yaml, taken from the descriptions of the fields (settings/).
 
     python -m aria_dvc.pipeline.knobs    # rewrites them, data.md and stages/ of docs; tests compare
 

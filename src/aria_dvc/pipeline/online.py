@@ -21,7 +21,7 @@ from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params
 from aria_dvc.player_specs import TRAINED_ONLINE, find_endpoint
 from aria_dvc.servers.adapters import serve_adapter
-from aria_dvc.settings import PlainReturn
+from aria_dvc.settings.training import PlainReturn
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Params
-from aria_dvc.settings import BASE_MODEL as BASE_MODEL_NAME
+from aria_dvc.settings.dialogues import BASE_MODEL as BASE_MODEL_NAME
 
 DATA = Path("data")
 METRICS = Path("metrics")

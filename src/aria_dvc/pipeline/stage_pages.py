@@ -3,7 +3,7 @@
     python -m aria_dvc.pipeline.knobs    # rewrites it; a test compares
 
 A page is written by hand down to the line `MARK`; what stands below comes from dvc.yaml, from the
-fields of settings.py and from the schemas of the tables. The folder's README has the knobs that
+fields of settings/ and from the schemas of the tables. The folder's README has the knobs that
 are no stage's own.
 """
 

@@ -14,7 +14,8 @@ from aria_dvc.suggestions import did_you_mean
 if TYPE_CHECKING:
     from aria_dvc.params import Params
     from aria_dvc.plan.estimate import Estimator, Machine, Method
-    from aria_dvc.settings import Lora, Pace, PolicyParams, ProgressParams, RewardModelParams
+    from aria_dvc.settings.machine import Pace
+    from aria_dvc.settings.training import Lora, PolicyParams, ProgressParams, RewardModelParams
 
 USAGE = """\
 Estimates, for every method of training, the memory of a GPU at the peak of a step and the time of
@@ -68,7 +69,7 @@ def _add_machine(group: Any) -> None:
 
 
 def _add_training(group: Any) -> None:
-    from aria_dvc.settings import Precision
+    from aria_dvc.settings.machine import Precision
 
     add = group.add_argument
     which = "of policy.method, reward_model or progress; all"
@@ -212,7 +213,7 @@ def block_of(params: Params, method: Method) -> RewardModelParams | ProgressPara
 
 
 def _lora(args: argparse.Namespace, lora: Lora | None, known: Any) -> Lora | None:
-    from aria_dvc.settings import Lora
+    from aria_dvc.settings.training import Lora
 
     if args.full:
         if args.rank or args.modules:

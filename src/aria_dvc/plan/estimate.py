@@ -11,7 +11,7 @@ from typing import Literal
 
 from aria_dvc.plan.batch import Load, Reads
 from aria_dvc.plan.shapes import ModelShape
-from aria_dvc.settings import Lora
+from aria_dvc.settings.training import Lora
 
 Sharding = Literal["none", "fsdp", "zero3"]
 Arithmetic = Literal["float32", "narrow", "cast"]

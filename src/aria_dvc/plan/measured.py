@@ -26,7 +26,8 @@ from aria_dvc.errors import AriaError
 from aria_dvc.plan.batch import Load, values_of
 from aria_dvc.plan.estimate import PROGRESS, Training
 from aria_dvc.plan.shapes import ModelShape
-from aria_dvc.settings import Pace, PolicyParams
+from aria_dvc.settings.machine import Pace
+from aria_dvc.settings.training import PolicyParams
 
 STEPS = 3  # the first is not timed
 MICRO_BATCHES = 2  # a step, so that gradients are there while the second one is computed

@@ -19,7 +19,8 @@ from aria_dvc.records.episodes import SampledWith
 from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server
 from aria_dvc.servers.completions import PATH, Completion, read_completion
 from aria_dvc.servers.keys import SHORTEST_KEY
-from aria_dvc.settings import Endpoint, PlaySettings
+from aria_dvc.settings.dialogues import PlaySettings
+from aria_dvc.settings.machine import Endpoint
 
 FIRST_ANSWER_S = 5
 EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silence

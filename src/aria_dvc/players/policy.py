@@ -19,7 +19,8 @@ from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.engine import Engine
 from aria_dvc.players.sampling import Sampling
 from aria_dvc.records.episodes import SampledWith
-from aria_dvc.settings import Pace, PlaySettings
+from aria_dvc.settings.dialogues import PlaySettings
+from aria_dvc.settings.machine import Pace
 
 _places = itertools.count()
 REMEMBERED = 8192  # rendered chats and encoded segments kept: a few megabytes

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from aria_dvc.models.source import ModelSource
 from aria_dvc.player_specs import find_endpoint, parse_spec
 from aria_dvc.players.base import Player
-from aria_dvc.settings import Endpoint, Pace, PlaySettings
+from aria_dvc.settings.dialogues import PlaySettings
+from aria_dvc.settings.machine import Endpoint, Pace
 
 if TYPE_CHECKING:
     from aria_dvc.players.policy import PolicyPlayer

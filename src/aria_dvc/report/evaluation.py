@@ -19,7 +19,7 @@ from aria_dvc.report.intervals import (
     rate,
     share_of_turns,
 )
-from aria_dvc.settings import VANILLA
+from aria_dvc.settings.training import VANILLA
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from aria_dvc.report.intervals import SIGNIFICANT, is_shown
 from aria_dvc.report.metrics import gradient_ratio
-from aria_dvc.settings import VANILLA
+from aria_dvc.settings.training import VANILLA
 
 IDLE_CELLS = 0.8
 MANY_FAILURES = 0.25

@@ -23,7 +23,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.report.names import shortened, told_apart
 from aria_dvc.servers.client import NoAnswer, Refusal, Server, in_own_loop
 from aria_dvc.servers.completions import PATH, read_completion
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 from aria_dvc.shown import printable
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.report.intervals import holm, mean_interval, rate
-from aria_dvc.settings import VANILLA
+from aria_dvc.settings.training import VANILLA
 
 if TYPE_CHECKING:
     import pandas as pd

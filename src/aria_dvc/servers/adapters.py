@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aria_dvc.errors import AriaError
 from aria_dvc.servers.client import Misfit, NoAnswer, Refusal, Server
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 
 def serve_adapter(name: str, endpoint: Endpoint, model: str, folder: Path) -> Endpoint:

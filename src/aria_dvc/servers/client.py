@@ -25,7 +25,7 @@ import httpx
 from aria_dvc.servers.answers import LARGEST_ANSWER, complaint, read_bounded, read_json
 from aria_dvc.servers.faults import Fault, Misfit, NoAnswer, Refusal, Retries, Slow, retry_after
 from aria_dvc.servers.keys import read_key, redact
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 __all__ = ["Fault", "Misfit", "NoAnswer", "Refusal", "Server", "Slow", "read_json", "retry_after"]
 logger = logging.getLogger(__name__)

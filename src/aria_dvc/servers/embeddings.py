@@ -8,7 +8,7 @@ import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.servers.client import Misfit, NoAnswer, Refusal, Server, read_json
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 
 LARGEST = 64 << 20  # bytes: 512 texts with vectors of 4,096 numbers, written in full, are 46 MiB
 

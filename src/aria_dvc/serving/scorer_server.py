@@ -34,7 +34,7 @@ from aria_dvc.servers.metering import CONTENT_TYPE, Meter
 from aria_dvc.servers.rejections import Rejection, full
 from aria_dvc.serving.scorer_batches import Batcher, Score, Scores
 from aria_dvc.serving.scorer_requests import read_chats
-from aria_dvc.settings import Precision
+from aria_dvc.settings.machine import Precision
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

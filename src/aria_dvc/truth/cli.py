@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import check_outputs, table_with
 from aria_dvc.records.names import PlayerKind
-from aria_dvc.settings import BASE_MODEL, TruthParams
+from aria_dvc.settings.dialogues import BASE_MODEL, TruthParams
 
 if TYPE_CHECKING:
     from aria_dvc.params import Params

@@ -17,7 +17,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.records.episodes import Episode
 from aria_dvc.seeds import derived_seed
-from aria_dvc.settings import PlaySettings, SamplingOverride, TruthParams
+from aria_dvc.settings.dialogues import PlaySettings, SamplingOverride, TruthParams
 from aria_dvc.truth.branching import RECORDED, Branch, Branching, end_of, is_end, played_by
 from aria_dvc.truth.turns import Turn, drawn_turns
 from aria_dvc.truth.values import values_of

@@ -16,7 +16,7 @@ from aria_dvc.learning.objective import PolicyCollate, Tensors, policy_collate
 if TYPE_CHECKING:
     from aria_dvc.learning.examples import Example, Key, LogFrames
     from aria_dvc.learning.objectives.scoring import Scorer
-    from aria_dvc.settings import PolicyParams
+    from aria_dvc.settings.training import PolicyParams
 
 Note = Callable[[str, torch.Tensor], None]  # adds to a figure of the step
 Figures = dict[str, float]

@@ -25,7 +25,7 @@ from aria_dvc.learning.objectives.base import Figures, Material, Note, Objective
 from aria_dvc.learning.objectives.scoring import OLD, REFERENCE, Scorer
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import Clip
+    from aria_dvc.settings.training import Clip
 
 FURTHEST = 20.0  # of log pi - log pi_old: beyond it exp would leave float32's range
 

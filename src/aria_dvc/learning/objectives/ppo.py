@@ -21,7 +21,7 @@ from aria_dvc.learning.objectives.value_head import Steps, fitted_values, reward
 from aria_dvc.learning.own_actions import reasked
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import PolicyParams
+    from aria_dvc.settings.training import PolicyParams
 
 TERMINAL = "terminal"  # the credit that is the final reward, paid at the last turn
 

@@ -12,7 +12,7 @@ from aria_dvc.learning.objectives.reinforce import Reinforce
 from aria_dvc.learning.objectives.spag import Spag
 
 if TYPE_CHECKING:
-    from aria_dvc.settings import PolicyParams
+    from aria_dvc.settings.training import PolicyParams
 
 METHODS: dict[str, type[Objective]] = {
     "reinforce": Reinforce,

@@ -10,7 +10,7 @@ import numpy as np
 from aria_dvc.report.evaluation import rate_of
 from aria_dvc.report.intervals import is_shown
 from aria_dvc.report.metrics import pooled_curve
-from aria_dvc.settings import VANILLA
+from aria_dvc.settings.training import VANILLA
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,36 @@
+"""What blocks of params.yaml share: strict fields, and addresses and names that hold no secret."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+SECRET = "may_hold_a_secret"  # the kind of a problem whose value is not shown
+
+
+class Block(BaseModel):
+    """A block of params.yaml: unknown keys are refused, and values that its types cannot take."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def address(url: str) -> str:
+    """A server's address without credentials, whose place is the environment."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise PydanticCustomError(SECRET, "must look like http://host:port/v1")
+    if parts.username or parts.password or parts.query:
+        hint = "carries credentials: name an environment variable that holds the key instead"
+        raise PydanticCustomError(SECRET, hint)
+    return url
+
+
+def variable(name: str | None) -> str | None:
+    if name is not None and not _VARIABLE.fullmatch(name):
+        hint = "must be the name of an environment variable in capitals, not the key itself"
+        raise PydanticCustomError(SECRET, hint)
+    return name

@@ -1,0 +1,92 @@
+"""Online training: play, score, update."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from aria_dvc.settings.block import Block, address, variable
+
+IN_PROCESS = "in_process"
+
+
+class OnlineCourse(Block):
+    """What one category has otherwise in online training; what is left out is as for all."""
+
+    iterations: int | None = Field(None, ge=1)
+    games: int | None = Field(None, ge=1)
+    repeats: int | None = Field(None, ge=1)
+    updates: int | None = Field(None, ge=1)
+    batch_size: int | None = Field(None, ge=1)
+
+
+class OnlineParams(Block):
+    variants: list[str] = Field(
+        description="variants that go on with play, score, update after `policy`; none = no "
+        "online training"
+    )
+    iterations: int = Field(ge=1, description="rounds of play, score, update (paper: 150)")
+    games: int = Field(ge=1, description="games per iteration (paper: 32)")
+    repeats: int = Field(
+        ge=1, description="of these so many in a row share a configuration: a group, for baselines"
+    )
+    updates: int = Field(ge=1, description="policy updates per iteration (paper: 10)")
+    batch_size: int = Field(ge=1, description="episodes per update (paper: 64)")
+    by_category: dict[str, OnlineCourse] = Field(
+        default_factory=dict,
+        description="own iterations, games, repeats, updates or batch_size of a category by name",
+    )
+    weights: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict,
+        description="how many times the games of others a log gets, by its name; 1 if not listed",
+    )
+    learning_rate: float = Field(gt=0, description="step size (paper: 3e-6)")
+    schedule: Literal["constant", "linear"] = Field(
+        description="constant, or linear: the step size falls to 0 over all iterations"
+    )
+    credit: Literal["games", "reward_model"] = Field(
+        description="games = the variant's own credit, computed anew on the fresh games; "
+        "reward_model = its scores, refused where its held-out R2 is not above 0 (paper: "
+        "reward_model)"
+    )
+    refresh_every: int = Field(
+        ge=1, description="policy updates between refreshes of the reward model, where it is used"
+    )
+    replay: int = Field(
+        ge=1, description="iterations whose games the updates draw on; 1 = only the newest"
+    )
+    rollouts: str | list[str] = Field(
+        description="in_process, or endpoint:NAME (a vLLM server that reloads the adapter), or a "
+        "list of such, to which games are dealt"
+    )
+    scorer: str = Field(
+        pattern=r"^(in_process|https?://\S+)$",
+        description="in_process, or the URL of `aria serve-reward-model` on another machine, "
+        "whose business the refresh then is",
+    )
+    scorer_api_key_env: str | None = Field(
+        None,
+        description="the environment variable that holds the scorer's key; leave out if none",
+    )
+
+    @field_validator("scorer")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        return url if url == IN_PROCESS else address(url)
+
+    @field_validator("scorer_api_key_env")
+    @classmethod
+    def _is_a_variable(cls, name: str | None) -> str | None:
+        return variable(name)
+
+    def course_of(self, category: str) -> OnlineParams:
+        """These settings as they are for one category."""
+        own = self.by_category.get(category, OnlineCourse()).model_dump(exclude_none=True)
+        return self.model_copy(update={**own, "by_category": {}})
+
+    @property
+    def servers(self) -> list[str]:
+        """The endpoints that play the policy, as endpoint:NAME; none if it plays in process."""
+        named = [self.rollouts] if isinstance(self.rollouts, str) else self.rollouts
+        return [name for name in named if name != IN_PROCESS]
