@@ -7,7 +7,8 @@ import numpy as np
 from aria_dvc.credit.methods.registry import method_names
 from aria_dvc.intentions.log import Log
 
-ANY_GAME = [name for name in method_names() if name != "belief"]  # of guessing games alone
+GUESSING = {"belief", "information_gain"}  # of guessing games alone
+ANY_GAME = [name for name in method_names() if name not in GUESSING]
 
 
 def dialogues(

@@ -15,6 +15,7 @@ from aria_dvc.credit.methods.belief import BeliefCredit, features_of
 from aria_dvc.credit.methods.critic import CriticCredit
 from aria_dvc.credit.methods.gigpo import GigpoCredit, anchors
 from aria_dvc.credit.methods.group import GroupCredit
+from aria_dvc.credit.methods.information_gain import InformationGainCredit
 from aria_dvc.credit.methods.progress import ProgressCredit, objective_rows
 from aria_dvc.credit.methods.units import units_of
 from aria_dvc.credit.variance import r_squared
@@ -154,7 +155,9 @@ def games(count: int, seed: int = 0, turns: int = 6) -> Log:
             answer = knows.answer(question).text
             yes += polarity(answer) == 1
             said += [Utterance("agent", question), Utterance("oracle", answer)]
-        episodes.append(Episode(f"e{number}", "guess_my_city", said, {"agent": float(yes > 2)}))
+        target = {"config": {"target": knows.target}}
+        won = {"agent": float(yes > 2)}
+        episodes.append(Episode(f"e{number}", "guess_my_city", said, won, info=target))
     return Log.of(turns_table(episodes), None, 0.95)
 
 
@@ -206,3 +209,40 @@ def test_progress_before_an_action_is_that_after_the_one_before():
     q, v = method.q(other).reshape(12, 4), method.v(other).reshape(12, 4)
     np.testing.assert_array_equal(v[:, 1:], q[:, :-1])
     np.testing.assert_array_equal(v[:, 0], np.full(12, method.means_["agent"]))
+
+
+def test_information_gains_against_sums_in_loops():
+    data = replace(games(6, turns=4), group=np.array([0, 0, 0, 1, 1, 2]))
+    values = fit_values(InformationGainCredit(), data)
+    belief, place = beliefs(data), {target: number for number, target in enumerate(targets())}
+    wanted = np.zeros((6, 4))
+    for game in range(6):
+        known = belief[4 * game : 4 * game + 4, place[data.target[game]]]
+        wanted[game, 3] = data.outcomes[4 * game]
+        for turn in (2, 1, 0):
+            gain = known[turn + 1] - known[turn]
+            wanted[game, turn] = gain + 0.95 * wanted[game, turn + 1]
+    np.testing.assert_allclose(values.q, wanted.ravel())
+    others = [[1, 2], [0, 2], [0, 1], [4], [3], [0, 1, 2, 3, 4]]
+    means = [wanted[others_of].mean(axis=0) for others_of in others]
+    np.testing.assert_allclose(values.v, np.ravel(means))
+    assert np.abs(wanted[:, 0] - 0.95**3 * wanted[:, 3]).max() > 0.02  # answers told something
+
+
+def test_a_turn_that_no_other_reached_is_compared_with_all():
+    data = games(3, turns=3)
+    longer = data.where((data.episode == 0) | (data.place < 2))
+    values = fit_values(InformationGainCredit(), longer)
+    assert longer.turn[longer.actions].tolist() == [1, 2, 3, 1, 1]
+    assert values.v[1] == pytest.approx(np.delete(values.q, 1).mean())
+    assert values.v[3] == pytest.approx(values.q[[0, 4]].mean())
+
+
+def test_information_gain_does_not_leak_and_asks_for_targets_that_are_known():
+    assert_no_leakage(InformationGainCredit, games(24), games(6, seed=1))
+    data = games(3)
+    for target in (None, np.array([data.target[0], "Atlantis", ""], object)):
+        with pytest.raises(AriaError, match=r"[23] of 3 episodes name no target.*first in e[01]"):
+            InformationGainCredit().fit(replace(data, target=target))
+    with pytest.raises(AriaError, match="guess_my_city or twenty_questions"):
+        InformationGainCredit().fit(dialogues(10))

@@ -68,7 +68,7 @@ def test_the_table_has_the_methods_that_the_settings_name():
         assert type(objective_of(settings(name))) is kind
 
 
-@pytest.mark.parametrize("method", ["ppo", "grpo", "gigpo"])
+@pytest.mark.parametrize("method", ["ppo", "grpo", "gigpo", "igpo"])
 def test_the_clipped_ratio_by_hand(method):
     """Ratios 1, 1.5 and 1.5 with advantages 1, 1 and -2: only the second is clipped."""
     ratios, advantages = np.array([1.0, 1.5, 1.5]), np.array([1.0, 1.0, -2.0])
@@ -258,8 +258,9 @@ def test_the_quarter_of_the_groups_with_most_spread_trains():
     assert len(most_spread(table.drop_duplicates("role"), 0.01)) == 1
 
 
-def test_gigpo_takes_the_difference_of_its_credit():
-    weights, _ = weights_of("gigpo", played(("x", ["a", "b"], 1.0)))
+@pytest.mark.parametrize("method", ["gigpo", "igpo"])
+def test_some_take_the_difference_of_their_credit(method):
+    weights, _ = weights_of(method, played(("x", ["a", "b"], 1.0)))
     assert weights == {("bargaining", "e0", 0): 0.75, ("bargaining", "e0", 1): -0.25}
 
 

@@ -39,6 +39,7 @@ BANDIT = {
     "grpo": {"clip": WIDE},
     "grpo_quarter": {"method": "grpo", "clip": WIDE, "grpo": {"keep": 0.25}, "epochs": 9},
     "gigpo": {"clip": WIDE},
+    "igpo": {"clip": WIDE},
     # Imitates winners of both arms, 82 to 18: slow, and not held to a base that knows no word.
     "spag": {"clip": WIDE, "epochs": 18, "spag": {"decay": 0.8, "beta": 0.0, "sft": 0.5}},
     "trajectory_dpo": {"batch_size": 4},

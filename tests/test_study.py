@@ -41,14 +41,31 @@ def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
             ]
 
 
-def test_the_study_of_the_household_plays_trains_and_judges_it(tmp_path):
-    study = load_study(Path("configs/study/household.yaml"))
-    (first, *_) = study.experiments().values()
+def params_of(name: str, tmp_path: Path, size: str = "") -> Params:
+    """What a study's first experiment runs with."""
+    study = load_study(Path(f"configs/study/{name}.yaml"))
+    (first, *_) = (study.sized(size) if size else study).experiments().values()
     shutil.copy("params.yaml", tmp_path)
     apply_overrides(tmp_path / "params.yaml", first)
     params = load_params(tmp_path / "params.yaml")
-    assert list(params.logs) == params.base_model.games == params.categories == study.categories
-    assert set(study.variants) == set(params.variants)
+    assert set(params.variants) == set(study.variants)
+    assert params.categories == study.categories
+    return params
+
+
+def test_the_study_of_the_guessing_games_trains_on_what_answers_tell(tmp_path):
+    params = params_of("guessing", tmp_path)
+    assert set(params.logs) == set(params.base_model.games) == {"twenty_questions", "guess_my_city"}
+    assert not set(params.online.variants) - set(params.variants)
+    credits = {params.variant(name).credit for name in params.online.variants}
+    assert credits == {"discounted", *params.aggregate.further}
+    assert params.variant("igpo").method == "igpo"
+    assert params.online.course_of("single_agent").repeats == 4
+
+
+def test_the_study_of_the_household_plays_trains_and_judges_it(tmp_path):
+    params = params_of("household", tmp_path)
+    assert list(params.logs) == params.base_model.games == params.categories == ["household"]
     log, evaluation = params.logs["household"], params.evaluate.games["household"]
     game = get_game("household")
     played, judged = (game.grid(grid) for grid in (log.grid, evaluation.grid))
@@ -60,13 +77,8 @@ def test_the_study_of_the_household_plays_trains_and_judges_it(tmp_path):
 
 
 def test_the_study_of_spa_explores_in_groups_and_trains_on_contributions(tmp_path):
-    study = load_study(Path("configs/study/spa.yaml"))
-    (first, *_) = study.experiments().values()
-    shutil.copy("params.yaml", tmp_path)
-    apply_overrides(tmp_path / "params.yaml", first)
-    params = load_params(tmp_path / "params.yaml")
-    assert list(params.logs) == params.base_model.games == params.categories == study.categories
-    assert set(study.variants) == set(params.variants)
+    params = params_of("spa", tmp_path)
+    assert list(params.logs) == params.base_model.games == params.categories == ["household"]
     log, spa = params.logs["household"], params.variant("spa")
     assert (log.repeats, log.episodes % 10) == (10, 0)
     assert (spa.method, spa.credit, spa.ppo.grounding) == ("ppo", "estimator", 0.5)
@@ -275,13 +287,7 @@ def test_a_reference_that_learned_from_no_games_is_compared_with_nothing():
 
 
 def methods(size: str, tmp_path: Path) -> Params:
-    study = load_study(Path("configs/study/methods.yaml"))
-    (first, *_) = (study.sized(size) if size else study).experiments().values()
-    shutil.copy("params.yaml", tmp_path)
-    apply_overrides(tmp_path / "params.yaml", first)
-    params = load_params(tmp_path / "params.yaml")
-    assert set(params.variants) == set(study.variants)
-    assert params.categories == study.categories
+    params = params_of("methods", tmp_path, size)
     assert set(params.base_model.games) == set(params.logs)
     return params
 

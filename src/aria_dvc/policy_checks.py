@@ -8,6 +8,7 @@ from aria_dvc.settings.training import CREDITED, PolicyParams
 
 ESTIMATOR = "estimator"
 ADDS_UP = ("terminal", "progress", ESTIMATOR)  # credits that say what every turn was paid
+OWN_CREDIT = {"gigpo": "gigpo", "igpo": "information_gain"}  # of methods that know one alone
 PAIRED = ("trajectory_dpo", "step_dpo")
 
 
@@ -22,8 +23,12 @@ def objective_problems(name: str, policy: PolicyParams, by_model: bool) -> Itera
             f"variants.{name}.credit: ppo adds up what every turn was paid, but {policy.credit} is "
             f"a return: use one of {', '.join(ADDS_UP)}"
         )
-    if policy.method == "gigpo" and policy.credit != "gigpo":
-        yield f"variants.{name}.credit: gigpo trains on credit gigpo, not on {policy.credit}"
+    own = OWN_CREDIT.get(policy.method, policy.credit)
+    if policy.credit != own:
+        yield (
+            f"variants.{name}.credit: {policy.method} trains on credit {own}, not on "
+            f"{policy.credit}"
+        )
     if policy.method in PAIRED and policy.kl > 0:
         yield f"variants.{name}.kl: {policy.method} is held to the base model by dpo.beta: use 0"
     if by_model and policy.method not in ("reinforce", "behaviour_cloning"):

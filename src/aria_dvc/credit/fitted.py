@@ -27,7 +27,7 @@ from aria_dvc.intentions.log import Log
 from aria_dvc.records.episodes import Episode
 
 ABOUT, TURNS, VECTORS = "fit.json", "turns.parquet", "vectors.safetensors"
-VERSION = 3
+VERSION = 4
 SAME = 0.99  # cosine of a text's vectors by one model on two machines or in two batches, at least
 REMEMBERED = 20_000  # texts whose vectors stay in memory
 
@@ -63,6 +63,7 @@ def save_fit(folder: Path, log: Log, settings: CreditSettings, embed: str | None
         "label": log.labels,
         "return": log.returns,
         "final": np.full(len(log), np.nan) if log.final is None else log.final,
+        "target": np.full(len(log), "", object) if log.target is None else log.target[log.episode],
     }
     about = {
         "version": VERSION,
@@ -263,4 +264,5 @@ def _known(folder: Path, about: dict[str, Any]) -> Log:
         group=None if len(np.unique(group)) == len(group) else group,
         final=rows["final"].to_numpy(np.float64),
         gamma=about["aggregate"]["gamma"],
+        target=rows["target"].to_numpy(dtype=object)[first],
     )

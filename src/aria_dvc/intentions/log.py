@@ -41,6 +41,7 @@ class Log:
     final: (n,) float64, the role's undiscounted reward R; None where only returns are known.
     gamma: the discount per own turn that `returns` have.
     left_out: (n,) bool, moves that get no credit whoever makes them; None where there are none.
+    target: (E,) str objects, what was to be guessed; None where no episode says it.
     episode_ids, group_ids: (E,) str objects. position: (n,) int64, ascending in an episode. They
         name episodes, groups and utterances in what is written; nothing is computed from them.
     """
@@ -60,6 +61,7 @@ class Log:
     gamma: float = 1.0
     group_ids: np.ndarray | None = None
     left_out: np.ndarray | None = None
+    target: np.ndarray | None = None
 
     @classmethod
     def of(cls, turns: pd.DataFrame, vectors: np.ndarray | None = None, gamma: float = 1.0) -> Log:
@@ -99,7 +101,8 @@ class Log:
             _groups(turns, episode),
             np.where(is_action, reward.astype(np.float64), np.nan),
             gamma,
-            _group_names(turns, episode),
+            _of_episodes(turns, "group_id", episode),
+            target=_targets(turns, episode),
         )
 
     def __len__(self) -> int:
@@ -199,9 +202,10 @@ class Log:
         final = None if self.final is None else self.final[rows]
         left_out = None if self.left_out is None else self.left_out[rows]
         names = None if self.group_ids is None else self.group_ids[kept]
+        target = None if self.target is None else self.target[kept]
         columns: Any = {name: getattr(self, name)[rows] for name in _ROWS}
         named: Any = {"episode_ids": ids, "position": position, "group": group, "final": final}
-        named |= {"group_ids": names, "left_out": left_out}
+        named |= {"group_ids": names, "left_out": left_out, "target": target}
         return replace(self, episode=episode, **named, **columns)
 
     def with_labels(self, labels: np.ndarray) -> Log:
@@ -268,7 +272,7 @@ def joined(logs: Sequence[Log]) -> Log:
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
     group = _joined_groups(logs)
     named: Any = {"episode_ids": None, "position": None, "group": group, "final": None}
-    named |= {"group_ids": None, "left_out": None}
+    named |= {"group_ids": None, "left_out": None, "target": None}
     return replace(logs[0], episode=episode, **named, **columns)
 
 
@@ -285,19 +289,24 @@ def _groups(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:
     """(E,) int64 codes of the episodes' groups; None where each has its own."""
     import pandas as pd
 
-    if "group_id" not in turns or not len(turns):
+    names = _of_episodes(turns, "group_id", episode)
+    if names is None or not len(names):
         return None
-    first = np.flatnonzero(np.r_[True, np.diff(episode) != 0])
-    codes = pd.factorize(turns["group_id"].iloc[first])[0].astype(np.int64)
+    codes = pd.factorize(names)[0].astype(np.int64)
     return None if len(np.unique(codes)) == len(codes) else codes
 
 
-def _group_names(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:
-    """(E,) str objects: what the episodes' groups are called; None where nobody says it."""
-    if "group_id" not in turns:
+def _targets(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:
+    names = _of_episodes(turns, "target", episode)
+    return None if names is None or not names.any() else names
+
+
+def _of_episodes(turns: pd.DataFrame, column: str, episode: np.ndarray) -> np.ndarray | None:
+    """(E,) str objects: what a column says in each episode's first row; None without the column."""
+    if column not in turns:
         return None
     first = np.flatnonzero(np.r_[True, np.diff(episode) != 0]) if len(turns) else episode
-    return np.asarray(turns["group_id"].iloc[first], dtype=object)
+    return np.asarray(turns[column].iloc[first], dtype=object)
 
 
 def _check_order(episode: np.ndarray, position: np.ndarray) -> None:

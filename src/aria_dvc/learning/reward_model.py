@@ -133,8 +133,9 @@ def told_of(frames: Sequence[LogFrames], held: Set[Episode]) -> Told:
 def training_credit(log: LogFrames, held: Set[Episode]) -> pd.Series:
     """(A,) float64: `reward`, of which a mean over a pool is taken anew without the held-out ones.
 
-    Other credits stay. Those of one's own outcome (group, gigpo) hold no other. What remains is
-    that a credit out of fold was fitted on held-out episodes too, as were the values of gae.
+    Other credits stay. Those of one's own outcome (group, gigpo, information_gain) hold no other.
+    What remains is that a credit out of fold was fitted on held-out episodes too, as were the
+    values of gae.
     """
     rewards = log.rewards
     known = np.array([(log.name, str(one)) not in held for one in rewards["episode_id"]], bool)

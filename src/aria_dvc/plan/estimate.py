@@ -51,6 +51,7 @@ METHODS = {
         Method("ppo", reads=2),
         Method("grpo", reads=1),
         Method("gigpo", reads=1),
+        Method("igpo", reads=1),
         Method("spag", reads=1),
         Method("trajectory_dpo", reads=1, pairs=True),
         Method("step_dpo", reads=1, pairs=True),

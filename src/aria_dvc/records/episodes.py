@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
-from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.names import KNOWLEDGE, PLAYABLE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,6 +60,12 @@ class Episode:
     def group_id(self) -> str:
         """Equal for episodes of one configuration that were played together; else the own id."""
         return self.record.group_id or self.episode_id
+
+    @property
+    def target(self) -> str:
+        """What was to be guessed, in a guessing game; else empty."""
+        named = self.record.config.get("target") if self.game in KNOWLEDGE else None
+        return named if isinstance(named, str) else ""
 
     @property
     def failure(self) -> BrokenOff | None:

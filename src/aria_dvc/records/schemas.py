@@ -170,6 +170,7 @@ TURNS = Schema(
             "1 if the environment carried it out, 0 if not; NaN where no environment says so",
             empty=True,
         ),
+        Column("target", "text", "what is to be guessed, in a guessing game; else empty"),
         *(Column(name, "text", f"{what}; `aria read` alone", needed=False) for name, what in _KEPT),
     ),
 )

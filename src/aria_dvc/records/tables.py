@@ -57,6 +57,7 @@ def turns_table(
     acting = [acting_roles(e, players) for e in episodes]
     groups = [e.group_id for e in episodes]
     grounded = [e.record.grounded for e in episodes]
+    targets = [e.target for e in episodes]
     columns = {
         "game": [e.game for e, _, _ in said],
         "episode_id": [e.episode_id for e, _, _ in said],
@@ -77,6 +78,7 @@ def turns_table(
             ],
             np.float64,
         ),
+        "target": [targets[index] for index in episode],
     }
     return pd.DataFrame(columns)
 

@@ -21,6 +21,7 @@ CreditMethod = Literal[
     "gigpo",
     "gae",
     "belief",
+    "information_gain",
     "prefix",
 ]
 Decisions = Literal["worth", "share", "text"]
@@ -84,7 +85,7 @@ class SelectKParams(Block):
 class AggregateParams(Block):
     method: CreditMethod = Field(
         description="aria (cell means, the paper's), aria_recent, shrinkage, kernel, regression, "
-        "progress, critic, group, gigpo, gae, belief (guessing games) or prefix"
+        "progress, critic, group, gigpo, gae, belief or information_gain (guessing games) or prefix"
     )
     further: list[CreditMethod] = Field(
         description="more of these methods, for variants that train on their credit"

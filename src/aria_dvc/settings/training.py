@@ -19,12 +19,14 @@ PolicyMethod = Literal[
     "ppo",
     "grpo",
     "gigpo",
+    "igpo",
     "spag",
     "trajectory_dpo",
     "step_dpo",
     "none",
 ]
-CREDITED = frozenset({"reinforce", "ppo", "gigpo", "step_dpo"})  # methods that read policy.credit
+# Methods that read policy.credit.
+CREDITED = frozenset({"reinforce", "ppo", "gigpo", "igpo", "step_dpo"})
 
 
 class Lora(Block):
@@ -125,8 +127,8 @@ class DpoParams(Block):
 class PolicyParams(Block):
     method: PolicyMethod = Field(
         description="reinforce, behaviour_cloning (imitate successful episodes), ppo (on credit: "
-        "terminal, progress or estimator), grpo, gigpo (on credit: gigpo), spag, trajectory_dpo, "
-        "step_dpo, or none (the base model as it is)"
+        "terminal, progress or estimator), grpo, gigpo (on credit: gigpo), igpo (on credit: "
+        "information_gain), spag, trajectory_dpo, step_dpo, or none (the base model as it is)"
     )
     credit: CreditMethod | PlainReturn | Estimated = Field(
         description="aggregate.method or one of aggregate.further; discounted (no aggregation) or "
@@ -159,7 +161,7 @@ class PolicyParams(Block):
         ge=0, description="small batches for the metric gradient_variance_ratio; 0 skips it"
     )
     lora: Lora | None = Field(description="null trains all weights")
-    clip: Clip = Field(description="ppo, grpo, gigpo, spag: the clipped ratio pi / pi_old")
+    clip: Clip = Field(description="ppo, grpo, gigpo, igpo, spag: the clipped ratio pi / pi_old")
     ppo: PpoParams
     grpo: GrpoParams
     spag: SpagParams

@@ -35,8 +35,8 @@ def knowledge_of(game: str) -> Knowledge:
     """
     if game not in KNOWLEDGE:
         raise AriaError(
-            f"credit method belief needs a game whose targets are known ({' or '.join(KNOWLEDGE)}),"
-            f" not {game or 'one without a name'}: name the game (--game) or choose another method"
+            f"this credit method needs a game whose targets are known ({' or '.join(KNOWLEDGE)}), "
+            f"not {game or 'one without a name'}: name the game (--game) or choose another method"
         )
     return cast("Knowledge", import_module(f"aria_dvc.oracles.{KNOWLEDGE[game]}.oracle"))
 

@@ -45,14 +45,14 @@ class GroupCredit:
 def others_mean(data: Log, units: Units, outcome: np.ndarray) -> np.ndarray:
     """(U,) mean of the (U,) outcomes of other episodes of the same group and role."""
     role = np.unique(units.role, return_inverse=True)[1]
-    means = _without_own(role, outcome, outcome)
+    means = without_own(role, outcome, outcome)
     if data.group is None:
         return means
     pair = data.group[units.episode] * (int(role.max()) + 1) + role
-    return _without_own(np.unique(pair, return_inverse=True)[1], outcome, means)
+    return without_own(np.unique(pair, return_inverse=True)[1], outcome, means)
 
 
-def _without_own(cell: np.ndarray, values: np.ndarray, alone: np.ndarray) -> np.ndarray:
+def without_own(cell: np.ndarray, values: np.ndarray, alone: np.ndarray) -> np.ndarray:
     """(n,) mean of the others in each one's cell; `alone` where there is no other."""
     total, count = np.bincount(cell, values)[cell], np.bincount(cell)[cell]
     return np.where(count > 1, (total - values) / np.maximum(count - 1, 1), alone)

@@ -28,6 +28,7 @@ METHODS = {
     "gigpo": ("gigpo", "GigpoCredit"),
     "gae": ("gae", "GaeCredit"),
     "belief": ("belief", "BeliefCredit"),
+    "information_gain": ("information_gain", "InformationGainCredit"),
     "prefix": ("prefix", "PrefixCredit"),
     "turn_index": ("turn_index", "TurnIndexCredit"),
     "constant": ("constant", "ConstantCredit"),

@@ -1,5 +1,5 @@
 """Group-relative objectives: GRPO (Shao et al. 2024; StarPO over whole episodes, Wang et al. 2025)
-and GiGPO (Feng et al. 2025).
+GiGPO (Feng et al. 2025) and IGPO (Wang et al. 2025).
 
 A group is the episodes of one configuration (`repeats`), one role at a time.
 """
@@ -68,9 +68,10 @@ def most_spread(groups: pd.DataFrame, keep: float) -> set[tuple[str, str]]:
     return set(zip(first["group_id"], first["role"], strict=True))
 
 
-class Gigpo(ClippedRatio):
-    """A = q - v of the credit `gigpo`, which adds to the group's outcome that of the steps of the
-    group that share an anchor (see the aggregate stage)."""
+class OfCredit(ClippedRatio):
+    """A = q - v of the method's own credit: `gigpo`, which adds to the group's outcome that of the
+    steps of the group that share an anchor, or for IGPO `information_gain`, which adds what the
+    answers told (see the aggregate stage)."""
 
     def tabled(self, frames: Sequence[LogFrames]) -> tuple[dict[Key, float], Figures]:
         return all_advantages(frames, self.params.credit, "value"), {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aria_dvc.learning.objectives.base import Objective
 from aria_dvc.learning.objectives.dpo import StepDpo, TrajectoryDpo
-from aria_dvc.learning.objectives.grpo import Gigpo, Grpo
+from aria_dvc.learning.objectives.grpo import Grpo, OfCredit
 from aria_dvc.learning.objectives.ppo import Ppo
 from aria_dvc.learning.objectives.reinforce import Reinforce
 from aria_dvc.learning.objectives.spag import Spag
@@ -19,7 +19,8 @@ METHODS: dict[str, type[Objective]] = {
     "behaviour_cloning": Reinforce,
     "ppo": Ppo,
     "grpo": Grpo,
-    "gigpo": Gigpo,
+    "gigpo": OfCredit,
+    "igpo": OfCredit,
     "spag": Spag,
     "trajectory_dpo": TrajectoryDpo,
     "step_dpo": StepDpo,
