@@ -241,6 +241,9 @@ def test_a_turn_that_no_other_reached_is_compared_with_all():
 def test_information_gain_does_not_leak_and_asks_for_targets_that_are_known():
     assert_no_leakage(InformationGainCredit, games(24), games(6, seed=1))
     data = games(3)
+    spelled = replace(data, target=np.array([name.lower() for name in data.target], object))
+    found, same = (fit_values(InformationGainCredit(), log) for log in (spelled, data))
+    np.testing.assert_array_equal(found.q, same.q)
     for target in (None, np.array([data.target[0], "Atlantis", ""], object)):
         with pytest.raises(AriaError, match=r"[23] of 3 episodes name no target.*first in e[01]"):
             InformationGainCredit().fit(replace(data, target=target))

@@ -10,7 +10,7 @@ the same turn on, and nothing is divided, so that q stays on the scale of a retu
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 from aria_dvc.credit.methods.units import discounts, units_of
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
+
+if TYPE_CHECKING:
+    from aria_dvc.oracles.base import Knowledge
 
 
 class InformationGainCredit:
@@ -65,20 +68,28 @@ def known_before(data: Log) -> np.ndarray:
     Raises:
         AriaError: the game has no packaged oracles, or they do not know an episode's target.
     """
-    targets = knowledge_of(data.game).targets()
+    knowledge = knowledge_of(data.game)
     named = [""] * data.episodes if data.target is None else data.target.tolist()
-    place = np.array([targets.index(name) if name in targets else -1 for name in named], np.int64)
+    place = np.array([_place(knowledge, name) for name in named], np.int64)
     strange = np.flatnonzero(place < 0)
     if len(strange):
         which = "" if data.episode_ids is None else f", first in {data.episode_ids[strange[0]]}"
         raise AriaError(
             f"credit method information_gain: {len(strange)} of {data.episodes} episodes name no "
-            f"target of {data.game}{which}: info.config.target must say it, as the game does; or "
+            f"target of {data.game}{which}: info.config.target must say it; or "
             "choose another method, such as belief"
         )
     episode = data.episode[data.actions]
     found: np.ndarray = beliefs(data)[np.arange(len(episode)), place[episode]]
     return found
+
+
+def _place(knowledge: Knowledge, named: str) -> int:
+    """The target's place among all, in any spelling that its oracle takes; -1 if it is none."""
+    try:
+        return knowledge.targets().index(knowledge.oracle(named).target)
+    except AriaError:
+        return -1
 
 
 def _of_others(q: np.ndarray, data: Log) -> np.ndarray:
