@@ -208,7 +208,8 @@ def test_a_hub_id_is_its_commit(no_hub, monkeypatch, tmp_path):
     fingerprint_module._hub_commit.cache_clear()
     monkeypatch.setattr(fingerprint_module, "_newest_commit", lambda repo: f"new-{repo}")
     assert fingerprint("org/mini") == "org/mini@new-org/mini"
-    assert fingerprint(BASE_MODEL) == BASE_MODEL  # a folder of ours, there or not
+    monkeypatch.chdir(tmp_path)
+    assert fingerprint(BASE_MODEL) == BASE_MODEL  # a folder of ours, which is not there
 
 
 def test_packaged_weights_have_the_fingerprint_of_their_content(monkeypatch, tmp_path):

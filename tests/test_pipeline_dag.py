@@ -32,6 +32,7 @@ UP_TO_AGGREGATE = ("raw", "turns", "episodes", "embeddings", "labels", "selected
 UP_TO_AGGREGATE += ("rewards", "base_model", "credit_quality", "code")
 REMEDY_FOR_A_TORN_LOCK = "git restore dvc.lock"
 REMEDY_FOR_A_TORN_LIST = "rm .dvc/tmp/rwlock"
+REMEDY_FOR_A_LOCKED_INDEX = "rm .git/index.lock"
 
 
 def instances(*stages: str, logs: tuple[str, ...] = LOGS) -> set[str]:
@@ -370,6 +371,8 @@ def mend_what_dvc_tore(workspace: Workspace) -> None:
         workspace.run(*REMEDY_FOR_A_TORN_LOCK.split())
     if not is_whole_list(workspace.folder / ".dvc/tmp/rwlock"):
         workspace.run(*REMEDY_FOR_A_TORN_LIST.split())
+    if (workspace.folder / ".git/index.lock").exists():
+        workspace.run(*REMEDY_FOR_A_LOCKED_INDEX.split())
 
 
 def is_whole_list(path: Path) -> bool:
@@ -456,7 +459,9 @@ def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
     assert "k: 7" in params.read_text()
     left_in_the_index_by_an_early_kill(workspace)
     remedy = ("touch params.yaml", "git restore --staged .", "git restore params.yaml dvc.lock")
-    assert " && ".join(remedy) in (workspace.folder / "docs/pipeline.md").read_text()
+    told = (workspace.folder / "docs/pipeline.md").read_text()
+    assert " && ".join(remedy) in told
+    assert f"`{REMEDY_FOR_A_LOCKED_INDEX}`" in told
     for step in remedy:
         workspace.run(*step.split())
     assert "k: auto" in params.read_text()

@@ -292,7 +292,7 @@ from tests.settings import pace, play_settings
 from aria_dvc.arena.assignments import assign
 from aria_dvc.arena.journal import Journal
 from aria_dvc.records.published import write_log
-from aria_dvc.settings import Endpoint
+from aria_dvc.settings.machine import Endpoint
 from aria_dvc.players.endpoint import EndpointPlayer
 folder, url = sys.argv[1:]
 game = CountingGame()
