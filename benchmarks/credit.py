@@ -22,10 +22,10 @@ import numpy as np
 
 from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.logs import read_logs
-from aria_dvc.credit.methods.base import CreditMethod, fit_values
+from aria_dvc.credit.methods.base import CreditMethod, Payment, as_paid, fit_values
 from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, Aggregate, CreditSettings
-from aria_dvc.credit.skill import skill_scores, with_baselines
+from aria_dvc.credit.skill import skill_scores, with_baselines_by_payment
 from aria_dvc.credit.variance import variances
 from aria_dvc.errors import AriaError
 from aria_dvc.files import written_aside
@@ -52,16 +52,14 @@ def main() -> None:
         data = data_of(path, args)
         methods = {name: make_method(name) for name in args.methods if fits(name, data)}
         start = time.perf_counter()
-        scores = scores_of(methods, data, args)
+        scores, undiscounted = scores_of(methods, data, args)
         took = time.perf_counter() - start
-        plain = data.undiscounted()
-        undiscounted = scores if plain is None else scores_of(methods, plain, args)
         lines += [
             f"{path.name}: {data.episodes} episodes, {len(data.actions)} actions, k = "
             f"{data.labels.max() + 1}, gamma = {args.gamma}, {args.folds} folds by "
             f"{args.group_by or 'episode'}, outcome {args.outcome}, moves "
             f"{'left out' if args.no_moves else 'credited'}; {len(methods)} methods and the "
-            f"baselines fitted and scored out of fold in {took:.0f} s",
+            f"baselines fitted and scored out of fold, at both gammas, in {took:.0f} s",
             "",
             "| " + " | ".join(COLUMNS) + " |",
             "|" + "---|" * len(COLUMNS),
@@ -109,19 +107,31 @@ def fits(name: str, data: Log) -> bool:
     return True
 
 
+Scores = dict[str, dict[str, Any]]
+
+
 def scores_of(
     methods: dict[str, CreditMethod], data: Log, args: argparse.Namespace
-) -> dict[str, dict[str, Any]]:
-    """Of each method the scores of all roles, and the variance ratio of what would be trained."""
-    held, known = with_baselines(methods, data, args.folds, args.seed)
-    found = {}
-    for name, values in held.items():
-        method = methods[name]
-        used = fit_values(method, data) if method.in_sample else values
+) -> tuple[Scores, Scores]:
+    """Of each method the scores of all roles, at gamma and at gamma 1, and the variance ratio of
+    what would be trained."""
+    plain = undiscounted(data)
+    payments: list[Payment] = [as_paid] if plain is data else [as_paid, undiscounted]
+    passes = with_baselines_by_payment(methods, data, payments, args.folds, args.seed)
+    found = [
+        {name: skill_scores(values, known, paid, args.seed)["all"] for name, values in held.items()}
+        for (held, known), paid in zip(passes, (data, plain), strict=False)
+    ]
+    for name, values in passes[0][0].items():
+        used = fit_values(methods[name], data) if methods[name].in_sample else values
         before, after = variances(data.targets, used.q)
-        scores = skill_scores(values, known, data, args.seed)["all"]
-        found[name] = {**scores, "variance_ratio": after / before if before else np.nan}
-    return found
+        found[0][name]["variance_ratio"] = after / before if before else np.nan
+    return found[0], found[-1]
+
+
+def undiscounted(data: Log) -> Log:
+    plain = data.undiscounted()
+    return data if plain is None else plain
 
 
 def row(name: str, scores: dict[str, Any], plain: dict[str, Any]) -> list[str]:
