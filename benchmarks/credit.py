@@ -115,12 +115,16 @@ def scores_of(
 ) -> tuple[Scores, Scores]:
     """Of each method the scores of all roles, at gamma and at gamma 1, and the variance ratio of
     what would be trained."""
-    plain = undiscounted(data)
-    payments: list[Payment] = [as_paid] if plain is data else [as_paid, undiscounted]
+    payments: list[Payment] = [as_paid]
+    if data.undiscounted() is not None:
+        payments.append(undiscounted)
     passes = with_baselines_by_payment(methods, data, payments, args.folds, args.seed)
     found = [
-        {name: skill_scores(values, known, paid, args.seed)["all"] for name, values in held.items()}
-        for (held, known), paid in zip(passes, (data, plain), strict=False)
+        {
+            name: skill_scores(values, known, pay(data), args.seed)["all"]
+            for name, values in held.items()
+        }
+        for pay, (held, known) in zip(payments, passes, strict=True)
     ]
     for name, values in passes[0][0].items():
         used = fit_values(methods[name], data) if methods[name].in_sample else values

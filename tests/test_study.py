@@ -26,9 +26,7 @@ def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
     last = list(study.experiments().values())[-max(1, len(study.arms)) :]
     assert all(f"seed={study.seeds[-1]}" in settings for settings in last)
     for settings in last:
-        shutil.copy("params.yaml", tmp_path)
-        apply_overrides(tmp_path / "params.yaml", settings)
-        params = load_params(tmp_path / "params.yaml")
+        params = params_under(settings, tmp_path)
         assert set(study.variants) <= set(params.variants)
         assert study.reference in (study.arms or study.variants)
         assert params.categories == study.categories
@@ -41,13 +39,18 @@ def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
             ]
 
 
+def params_under(settings: list[str], tmp_path: Path) -> Params:
+    """What is shipped with an experiment's settings."""
+    shutil.copy("params.yaml", tmp_path)
+    apply_overrides(tmp_path / "params.yaml", settings)
+    return load_params(tmp_path / "params.yaml")
+
+
 def params_of(name: str, tmp_path: Path, size: str = "") -> Params:
     """What a study's first experiment runs with."""
     study = load_study(Path(f"configs/study/{name}.yaml"))
     (first, *_) = (study.sized(size) if size else study).experiments().values()
-    shutil.copy("params.yaml", tmp_path)
-    apply_overrides(tmp_path / "params.yaml", first)
-    params = load_params(tmp_path / "params.yaml")
+    params = params_under(first, tmp_path)
     assert set(params.variants) == set(study.variants)
     assert params.categories == study.categories
     return params
