@@ -22,10 +22,10 @@ import numpy as np
 
 from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.logs import read_logs
-from aria_dvc.credit.methods.base import CreditMethod, Payment, as_paid, fit_values
+from aria_dvc.credit.methods.base import CreditMethod, as_paid, fit_values
 from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, Aggregate, CreditSettings
-from aria_dvc.credit.skill import skill_scores, with_baselines_by_payment
+from aria_dvc.credit.skill import skill_scores, with_baselines
 from aria_dvc.credit.variance import variances
 from aria_dvc.errors import AriaError
 from aria_dvc.files import written_aside
@@ -115,10 +115,8 @@ def scores_of(
 ) -> tuple[Scores, Scores]:
     """Of each method the scores of all roles, at gamma and at gamma 1, and the variance ratio of
     what would be trained."""
-    payments: list[Payment] = [as_paid]
-    if data.undiscounted() is not None:
-        payments.append(undiscounted)
-    passes = with_baselines_by_payment(methods, data, payments, args.folds, args.seed)
+    payments = [as_paid, Log.undiscounted] if data.is_discounted else [as_paid]
+    passes = with_baselines(methods, data, payments, args.folds, args.seed)
     found = [
         {
             name: skill_scores(values, known, pay(data), args.seed)["all"]
@@ -131,11 +129,6 @@ def scores_of(
         before, after = variances(data.targets, used.q)
         found[0][name]["variance_ratio"] = after / before if before else np.nan
     return found[0], found[-1]
-
-
-def undiscounted(data: Log) -> Log:
-    plain = data.undiscounted()
-    return data if plain is None else plain
 
 
 def row(name: str, scores: dict[str, Any], plain: dict[str, Any]) -> list[str]:

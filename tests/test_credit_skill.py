@@ -15,7 +15,7 @@ from aria_dvc.credit.methods.regression import HISTORY_KERNELS, KERNELS
 from aria_dvc.credit.methods.ridge import Design, LandmarkRidge
 from aria_dvc.credit.methods.shared import kept
 from aria_dvc.credit.quality import credit_quality
-from aria_dvc.credit.skill import skill_scores, with_baselines, with_baselines_by_payment
+from aria_dvc.credit.skill import skill_scores, with_baselines
 from aria_dvc.credit.variance import r_squared
 from aria_dvc.intentions.log import Log
 
@@ -30,7 +30,7 @@ def two_roles(episodes: int = 60) -> Log:
 
 def test_telling_roles_apart_earns_nothing():
     data = two_roles()
-    _, known = with_baselines({}, data)
+    _, known = with_baselines({}, data, [as_paid])[0]
     scores = skill_scores(Values(known["constant"], known["constant"]), known, data)["all"]
     assert -0.1 < scores["r2"]["value"] <= 0.0
     assert r_squared(known["constant"], data.targets) > 0.5, "pooled over the roles"
@@ -65,7 +65,7 @@ def test_intervals_cover_and_widen_where_episodes_repeat_each_other():
     """Whole groups are drawn: ten copies of each episode tell no more than one of them."""
     data = dialogues(20)
     credit = out_of_fold(make_method("shrinkage"), data)
-    _, known = with_baselines({}, data)
+    _, known = with_baselines({}, data, [as_paid])[0]
     once = skill_scores(credit, known, data)["all"]["r2"]
     ids = np.tile(np.arange(data.episodes), 10)
     rows = np.concatenate([np.flatnonzero(data.episode == e) for e in ids])
@@ -101,7 +101,8 @@ def test_the_clock_is_skill_only_where_returns_are_discounted():
 
 def test_without_discount_there_is_one_set_of_scores():
     data = dialogues(20)
-    assert data.undiscounted() is None
+    assert not data.is_discounted
+    assert data.undiscounted() is data
     quality = credit_quality(lambda: make_method("constant"), data)
     assert quality["undiscounted_skill"] is None
 
@@ -122,18 +123,12 @@ def test_outcomes_are_the_last_return_where_nothing_else_is_known():
     assert (replace(data, final=final).outcomes == 1.5).all()
 
 
-def plain(data: Log) -> Log:
-    found = data.undiscounted()
-    assert found is not None
-    return found
-
-
 def test_passes_under_two_payments_are_those_made_apart(monkeypatch):
     data, made = dialogues(24), []
     final = np.where(data.is_action, np.nan_to_num(data.returns) * 2 + data.turn, np.nan)
     data = replace(data, final=final)
     methods = {name: make_method(name) for name in ("regression", "shrinkage", "gae")}
-    apart = [with_baselines(methods, log, 3) for log in (data, plain(data))]
+    apart = [with_baselines(methods, log, [as_paid], 3)[0] for log in (data, data.undiscounted())]
     design = Design.__init__
 
     def counted(self, *args):
@@ -141,7 +136,7 @@ def test_passes_under_two_payments_are_those_made_apart(monkeypatch):
         design(self, *args)
 
     monkeypatch.setattr(Design, "__init__", counted)
-    together = with_baselines_by_payment(methods, data, [as_paid, plain], 3)
+    together = with_baselines(methods, data, [as_paid, Log.undiscounted], 3)
     for (held, known), (held_apart, known_apart) in zip(together, apart, strict=True):
         for name in methods:
             np.testing.assert_allclose(held[name].q, held_apart[name].q, rtol=0, atol=1e-9)
@@ -185,7 +180,7 @@ def test_what_is_shared_is_made_once_a_fold_and_forgotten(monkeypatch):
 
     monkeypatch.setattr(LandmarkRidge, "fit", counted)
     methods = {name: make_method(name) for name in ("kernel", "regression")}
-    with_baselines(methods, dialogues(12), 2)
+    with_baselines(methods, dialogues(12), [as_paid], 2)
     kernels = (*KERNELS, *HISTORY_KERNELS, *HISTORY_KERNELS)  # the baseline's are of its own
     assert sorted(made) == sorted(2 * [kernel.__name__ for kernel in kernels])
     assert not shared._KEPT

@@ -21,7 +21,7 @@ from aria_dvc.credit.methods.base import (
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.methods.shared import shared_by_methods
 from aria_dvc.credit.settings import Aggregate
-from aria_dvc.credit.skill import skill_scores, with_baselines_by_payment
+from aria_dvc.credit.skill import skill_scores, with_baselines
 from aria_dvc.credit.variance import r_squared, variance, variances
 from aria_dvc.intentions.log import Log
 
@@ -51,10 +51,14 @@ def credit_quality(
             fit on undiscounted ones, of which no part is the clock's; null where gamma is 1.
         effective_sample_size: see `effective_sample_size`; by_turn: see `by_turn`.
     """
-    method, plain = make(), data.undiscounted()
-    payments = [as_paid] if plain is None else [as_paid, _undiscounted]
-    passes = with_baselines_by_payment({"method": method}, data, payments, folds, seed)
-    (values, over), *others = [(held["method"], known) for held, known in passes]
+    method = make()
+    payments = [as_paid, Log.undiscounted] if data.is_discounted else [as_paid]
+    passes = with_baselines({"method": method}, data, payments, folds, seed)
+    skill, *undiscounted = [
+        skill_scores(held["method"], over, pay(data), seed)
+        for pay, (held, over) in zip(payments, passes, strict=True)
+    ]
+    values, over = passes[0][0]["method"], passes[0][1]
     held = {**over, **_cell_means(data, folds, seed), "method": values.q}
     used = _in_sample(method, data) if method.in_sample else values.q
     noise = noise_variance(make, data, used, folds, seed)
@@ -63,16 +67,11 @@ def credit_quality(
         "actions": len(data.targets),
         **_accuracy(held, data, folds, seed),
         **_variances(data.targets, used),
-        "skill": skill_scores(values, over, data, seed),
-        "undiscounted_skill": None if plain is None else skill_scores(*others[0], plain, seed),
+        "skill": skill,
+        "undiscounted_skill": undiscounted[0] if undiscounted else None,
         "effective_sample_size": effective_sample_size(noise),
         "by_turn": by_turn(data, used, noise),
     }
-
-
-def _undiscounted(data: Log) -> Log:
-    plain = data.undiscounted()
-    return data if plain is None else plain
 
 
 def _cell_means(data: Log, folds: int, seed: int) -> dict[str, np.ndarray]:

@@ -12,13 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import (
-    CreditMethod,
-    Payment,
-    Values,
-    as_paid,
-    out_of_fold_by_payment,
-)
+from aria_dvc.credit.methods.base import CreditMethod, Payment, Values, out_of_fold_by_payment
 from aria_dvc.credit.methods.constant import ConstantCredit
 from aria_dvc.credit.methods.regression import RegressionCredit
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
@@ -47,20 +41,16 @@ def baseline_methods() -> dict[str, CreditMethod]:
 
 
 def with_baselines(
-    methods: Mapping[str, CreditMethod], data: Log, folds: int = Aggregate.folds, seed: int = 0
-) -> tuple[dict[str, Values], dict[str, np.ndarray]]:
-    """Held-out values of some methods, and q of the baselines, (A,), of one pass that shares."""
-    return with_baselines_by_payment(methods, data, [as_paid], folds, seed)[0]
-
-
-def with_baselines_by_payment(
     methods: Mapping[str, CreditMethod],
     data: Log,
     payments: Sequence[Payment],
     folds: int = Aggregate.folds,
     seed: int = 0,
 ) -> list[tuple[dict[str, Values], dict[str, np.ndarray]]]:
-    """`with_baselines` under several returns."""
+    """Under each payment the held-out values of some methods, and q of the baselines, (A,).
+
+    One pass, which shares what is computed of the same episodes.
+    """
     baselines = {f"baseline {name}": of for name, of in baseline_methods().items()}
     every = {**methods, **baselines}
     passes = out_of_fold_by_payment(every, data, payments, folds, seed, valued=methods)

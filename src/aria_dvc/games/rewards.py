@@ -77,8 +77,7 @@ def _of_deal(rule: str, own: Fraction, rival: Fraction) -> float:
     if rule == "strict_win":
         return float(own > rival)
     if rule == "soft_win":
-        narrowly = 1 / (1 + math.exp(-float(lead(own, rival)) / SLOPE))
-        return 1.0 if own > rival else narrowly / 2
+        return 1.0 if own > rival else 0.5 / (1 + math.exp(-float(lead(own, rival)) / SLOPE))
     if rule == "margin":
         return min(1.0, max(0.0, float(Fraction(1, 2) + (own - rival) / 2)))
     return 0.5 + 0.5 * ((own > rival) - (own < rival))

@@ -221,11 +221,16 @@ class Log:
         """The same log with other (n,) returns, whose last of an episode is its reward."""
         return self._with(returns=returns, final=None)
 
-    def undiscounted(self) -> Log | None:
-        """The same log with returns R, whatever the turn; None where they are those already."""
-        if self.final is None or np.array_equal(self.final, self.returns, equal_nan=True):
-            return None
-        return self._with(returns=self.final, gamma=1.0)
+    @property
+    def is_discounted(self) -> bool:
+        """Whether some return is known not to be R itself."""
+        return self.final is not None and not np.array_equal(
+            self.final, self.returns, equal_nan=True
+        )
+
+    def undiscounted(self) -> Log:
+        """The same log with returns R, whatever the turn."""
+        return self._with(returns=self.final, gamma=1.0) if self.is_discounted else self
 
     @property
     def outcomes(self) -> np.ndarray:

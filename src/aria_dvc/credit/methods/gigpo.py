@@ -8,14 +8,12 @@ weights 1 and w, so that q stays on the scale of a return; no part is divided by
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from aria_dvc.credit.cells import cell_codes, cell_means
 from aria_dvc.credit.methods.base import Values
 from aria_dvc.credit.methods.group import GroupCredit
-from aria_dvc.credit.methods.turn_index import TurnIndexCredit
+from aria_dvc.credit.methods.turn_index import OfFittedEpisodes
 from aria_dvc.intentions.log import Log
 from aria_dvc.records.names import Anchor
 
@@ -23,7 +21,7 @@ from aria_dvc.records.names import Anchor
 SPANS: dict[Anchor, int | None] = {"observation": 2, "state": None, "intentions": 3}
 
 
-class GigpoCredit:
+class GigpoCredit(OfFittedEpisodes):
     """Group outcome and anchored step.
 
     In sample: q holds the own outcome and return, v those of the group. A step whose anchor recurs
@@ -36,33 +34,19 @@ class GigpoCredit:
     weight: w.
     """
 
-    in_sample = True
-    uses_vectors = False
-
     def __init__(self, anchor: Anchor = "intentions", weight: float = 1.0) -> None:
         self.anchor, self.weight = anchor, weight
         self.span = SPANS[anchor]
         self.uses_labels = anchor == "intentions"
 
-    def fit(self, data: Log) -> Self:
+    def of_fitted(self, data: Log) -> Values:
         outcome = GroupCredit().fit(data).fitted()
-        self.turn_index_ = TurnIndexCredit().fit(data)
         step = self._step_means(data)
         share = self.weight / (1 + self.weight)
-        self.fitted_ = Values(
+        return Values(
             (1 - share) * outcome.q + share * data.targets,
             (1 - share) * outcome.v + share * step,
         )
-        return self
-
-    def fitted(self) -> Values:
-        return self.fitted_
-
-    def q(self, data: Log) -> np.ndarray:
-        return self.turn_index_.q(data)
-
-    def v(self, data: Log) -> np.ndarray:
-        return self.q(data)
 
     def _step_means(self, data: Log) -> np.ndarray:
         """(A,) mean return of the group's steps at the action's anchor, itself counted."""

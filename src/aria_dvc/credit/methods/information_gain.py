@@ -10,14 +10,14 @@ the same turn on, and nothing is divided, so that q stays on the scale of a retu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aria_dvc.credit.methods.answers import beliefs, knowledge_of
-from aria_dvc.credit.methods.base import Values, role_means
+from aria_dvc.credit.methods.base import Values
 from aria_dvc.credit.methods.group import without_own
-from aria_dvc.credit.methods.turn_index import TurnIndexCredit
+from aria_dvc.credit.methods.turn_index import OfFittedEpisodes
 from aria_dvc.credit.methods.units import discounts, units_of
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aria_dvc.oracles.base import Knowledge
 
 
-class InformationGainCredit:
+class InformationGainCredit(OfFittedEpisodes):
     """Gains to come and the outcome, less those of the group's others at the same own turn.
 
     In sample: q holds the answer to the action, what became of the game, and its target. A turn
@@ -35,13 +35,9 @@ class InformationGainCredit:
     neither its target nor its answers are looked at.
     """
 
-    in_sample = True
     uses_labels = False
-    uses_vectors = False
 
-    def fit(self, data: Log) -> Self:
-        role_means(data)  # refuses actions without a return
-        self.turn_index_ = TurnIndexCredit().fit(data)
+    def of_fitted(self, data: Log) -> Values:
         units = units_of(data)
         following = units.following()
         q, before = data.outcomes.astype(np.float64), known_before(data)
@@ -49,17 +45,7 @@ class InformationGainCredit:
         for action in units.order[::-1]:
             if (later := following[action]) >= 0:
                 q[action] = before[later] - before[action] + gamma[action] * q[later]
-        self.fitted_ = Values(q, _of_others(q, data))
-        return self
-
-    def fitted(self) -> Values:
-        return self.fitted_
-
-    def q(self, data: Log) -> np.ndarray:
-        return self.turn_index_.q(data)
-
-    def v(self, data: Log) -> np.ndarray:
-        return self.q(data)
+        return Values(q, _of_others(q, data))
 
 
 def known_before(data: Log) -> np.ndarray:

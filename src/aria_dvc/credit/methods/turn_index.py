@@ -1,4 +1,7 @@
-"""Baseline: the credit is a function of the role and its own-turn index alone."""
+"""Baseline: the credit is a function of the role and its own-turn index alone.
+
+Credits that are read off the fitted episodes themselves give it to all others.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from aria_dvc.credit.methods.base import by_role, role_means
+from aria_dvc.credit.methods.base import Values, by_role, role_means
 from aria_dvc.intentions.log import Log
 
 
@@ -38,6 +41,31 @@ class TurnIndexCredit:
     def q(self, data: Log) -> np.ndarray:
         effects = [self.effects_.get(key, 0.0) for key in _keys(data)]
         return by_role(self.role_means_, data.role[data.actions]) + np.array(effects, np.float64)
+
+    def v(self, data: Log) -> np.ndarray:
+        return self.q(data)
+
+
+class OfFittedEpisodes:
+    """A credit in sample; of an episode that was not fitted q and v are the turn's mean."""
+
+    in_sample = True
+    uses_vectors = False
+
+    def fit(self, data: Log) -> Self:
+        self.turn_index_ = TurnIndexCredit().fit(data)  # refuses actions without a return
+        self.fitted_ = self.of_fitted(data)
+        return self
+
+    def of_fitted(self, data: Log) -> Values:
+        """Of the A actions of the episodes that are fitted."""
+        raise NotImplementedError
+
+    def fitted(self) -> Values:
+        return self.fitted_
+
+    def q(self, data: Log) -> np.ndarray:
+        return self.turn_index_.q(data)
 
     def v(self, data: Log) -> np.ndarray:
         return self.q(data)
