@@ -88,7 +88,7 @@ def made_learning() -> dict:
         }
     )
     history = pd.DataFrame({"step": [1, 2], "loss": [0.5, 0.4], "gradient_norm": [1.0, 0.9]})
-    model = {"r2": 0.2, "r2_low": 0.1, "r2_high": 0.3, "mse": 0.04, "mse_of_mean": 0.05}
+    model = {"r2": 0.2, "r2_low": 0.1, "r2_high": 0.3, "mse": 0.04, "mse_of_baseline": 0.05}
     return learning_block("adversarial", course, {"aria": history}, model)
 
 

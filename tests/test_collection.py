@@ -171,6 +171,32 @@ def test_what_became_a_line_is_recorded_with_whether_a_reask_came_before_it(
     assert kept == ([u.text for u in episode.utterances if u.text != "hi"] if failed else [])
 
 
+@pytest.mark.parametrize(
+    ("said", "messages", "seen", "reworded"),
+    [
+        (["I keep 60.", "I accept."], True, ["I keep 60.", "I accept."], []),
+        (["I keep 60.", "I accept."], False, ["I keep 60.", "I accept."], []),
+        (["Alice: I keep 60.", "I accept."], True, ["I keep 60.", "I accept."], [0]),
+        (["I keep 60, dear.", "No. 45/55?", "I accept."], True, None, []),
+        (["I keep 60, dear.", "No. 45/55?", "I accept."], False,
+         ["I keep 60.", "I keep 55.", "I accept."], [0, 1]),
+        ([""], True, ["(no reply)"], [0]),
+    ],
+)  # fmt: skip
+def test_what_stands_in_other_words_than_were_said_is_noted(said, messages, seen, reworded):
+    texts = iter(said)
+    game = get_game("bargaining")
+    config = {"money": 100, "delta_a": 0.9, "delta_b": 0.9, "messages": messages}
+    (assignment,) = assign(game, 1, 0)
+    (episode,) = collect_episodes(
+        game, [replace(assignment, config=game.start(config).config)],
+        both(Talker(lambda request: next(texts))), play_settings(max_reasks=0), pace(),
+    )  # fmt: skip
+    assert [u.text for u in episode.utterances] == (seen or said)
+    assert episode.record.reworded == reworded
+    assert ("reworded" in episode.info) == bool(reworded)
+
+
 def test_without_reasks_a_refused_text_is_the_last_action_of_its_speaker():
     players = {
         "alice": scripted_player("hard"),

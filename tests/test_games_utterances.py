@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from aria_dvc.games import parsing
-from aria_dvc.games.alternating import Move
+from aria_dvc.games.alternating import ROLES, Move
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.registry import get_game
 
@@ -170,8 +170,9 @@ def test_a_dot_before_three_digits(game, whole, text, value):
 
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("whole", [100, 10_000, 1_000_000])
-def test_what_is_said_for_a_move_is_read_as_that_move(game, whole):
+@pytest.mark.parametrize("role", ROLES)
+def test_what_is_said_for_a_move_is_read_as_that_move(game, whole, role):
     match = match_of(game, whole, [whole // 2])
     for share in ("0.33125", "0.5", "0.123", "0.6"):
         offer = Move("offer", whole * Fraction(share))
-        assert match.read(match.say(offer), "alice") == offer
+        assert match.read(match.say(offer, role), role) == offer

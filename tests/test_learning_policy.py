@@ -251,6 +251,12 @@ def test_group_of_one_and_missing_groups_are_centred(game):
     assert advantages(in_groups(game, 4), "discounted", "group") != pytest.approx(centred)
 
 
+def test_a_single_group_is_centred(game):
+    alone = in_groups(game, len(game.episodes))
+    centred = advantages(game, "discounted", "centred")
+    assert advantages(alone, "discounted", "group") == pytest.approx(centred)
+
+
 def test_group_baseline_does_not_know_the_action(game):
     """Another reward of one episode changes only its own advantage's sign of the difference."""
     grouped = in_groups(game, 4)
@@ -404,6 +410,20 @@ def test_gradient_variances_pass_over_dialogues_without_credit(data):
             batches=2, seed=seed, bfloat16=False,
         )  # fmt: skip
         assert pair[0] > 0 == pair[1]
+
+
+def test_above_its_own_value_a_credit_is_compared_with_returns_above_the_same(tmp_path, base, game):
+    params = policy_params(credit="gae", advantage="value", gradient_batches=4, epochs=1)
+    found = {}
+    for credit in ("reward", "return"):
+        rewards = game.rewards.assign(reward=game.rewards[credit])
+        found[credit] = train_policy(
+            params, PACE, [replace(game, rewards=rewards)], base, tmp_path / credit,
+            seed=0, cache=tmp_path / "cache",
+        )  # fmt: skip
+    assert found["return"]["gradient_variance_ratio"] == 1
+    discounted = [metrics["gradient_variance_discounted"] for metrics in found.values()]
+    assert discounted[0] == discounted[1] > found["reward"]["gradient_variance"]
 
 
 @pytest.mark.parametrize(

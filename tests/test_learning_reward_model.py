@@ -26,6 +26,7 @@ from aria_dvc.learning.fresh_credit import refusal
 from aria_dvc.learning.reward_head import action_scores, regression_collate
 from aria_dvc.learning.reward_model import (
     dealt_as,
+    expected_return,
     held_out_episodes,
     train_reward_model,
     training_credit,
@@ -68,7 +69,7 @@ def trained(base, tmp_path_factory):
 
 def test_planted_credit_is_learned_and_held_out_metrics_show_it(trained):
     _, metrics = trained
-    assert metrics["mse"] < 0.3 * metrics["mse_of_mean"]
+    assert metrics["mse"] < 0.3 * metrics["mse_of_baseline"]
     assert metrics["spearman"] > 0.7
     table = metrics["calibration"]
     assert table[0]["actual"] < 0.2 < 0.8 < table[-1]["actual"]
@@ -207,8 +208,8 @@ def believed(game, remembered, seed):
     known, key = training_credit(game, held)[~mine], remembered(game)
     asked = key[mine].map(known.groupby(key[~mine]).mean()).fillna(known.mean())
     groups = np.array([dealt["game", one] for one in rows["episode_id"][mine]])
-    mean = rows["return"][~mine].mean()
-    metrics = fit_metrics(rows["return"][mine].to_numpy(), asked.to_numpy(), mean, groups)
+    expected = expected_return(game, held)[mine].to_numpy()
+    metrics = fit_metrics(rows["return"][mine].to_numpy(), asked.to_numpy(), expected, groups)
     return refusal(metrics) is None
 
 
@@ -232,6 +233,39 @@ def by_configuration(game):
 def test_what_knows_nothing_but_the_training_side_is_not_believed(remembered, coins):
     trials = [believed(coin_flips(seed, **coins), remembered, seed) for seed in range(100)]
     assert np.mean(trials) <= 0.05
+
+
+def by_role_and_turn(game):
+    return game.rewards["role"] + game.rewards["turn"].astype(str)
+
+
+def test_who_knows_the_role_and_the_turn_alone_is_not_believed():
+    """Of such scores nothing is left once the value of the state is taken off."""
+
+    def clock(seed):
+        game = coin_flips(seed, 60)
+        turn, bob = game.rewards["position"] // 2 + 1, game.rewards["position"] % 2
+        told = {"role": np.where(bob, "bob", "alice"), "turn": turn, "pool": -1}
+        worth = game.rewards["return"] + 2.0 * bob + turn
+        told |= {"return": worth, "reward": worth}
+        return replace(game, rewards=game.rewards.assign(**told))
+
+    trials = [believed(clock(seed), by_role_and_turn, seed) for seed in range(100)]
+    assert np.mean(trials) <= 0.05
+
+
+def test_the_expected_return_is_that_of_role_and_turn_on_the_training_side():
+    game = made_up_game(episodes=12)
+    held = held_out_episodes([game], 0.3, 0)
+    rows = game.rewards.assign(found=expected_return(game, held))
+    known = rows[[("bargaining", one) not in held for one in rows["episode_id"]]]
+    for (role, turn), found in rows.groupby(["role", "turn"])["found"]:
+        of_role = known[known["role"] == role]["return"]
+        here = known[(known["role"] == role) & (known["turn"] == turn)]["return"]
+        told = here if len(here) >= 5 else of_role
+        np.testing.assert_allclose(found, told.mean(), atol=1e-12)
+    nobody = expected_return(game, {("bargaining", one) for one in rows["episode_id"]})
+    assert nobody.isna().all()
 
 
 @pytest.mark.parametrize("group", [1, 4])
@@ -267,9 +301,9 @@ def test_new_cell_sizes_are_a_new_run(base, tmp_path):
 
 def test_metrics_by_hand():
     actual = np.array([0.0, 0.0, 1.0, 1.0])
-    metrics = fit_metrics(actual, np.array([0.1, 0.2, 0.7, 0.8]), training_mean=0.5)
+    metrics = fit_metrics(actual, np.array([0.1, 0.2, 0.7, 0.8]), baseline=0.5)
     assert metrics["mse"] == pytest.approx((0.01 + 0.04 + 0.09 + 0.04) / 4)
-    assert metrics["mse_of_mean"] == 0.25
+    assert metrics["mse_of_baseline"] == 0.25
     assert metrics["r2"] == pytest.approx(1 - metrics["mse"] / 0.25)
     assert fit_metrics(actual, np.full(4, 0.5), 0.5)["spearman"] is None
 

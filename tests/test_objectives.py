@@ -221,6 +221,18 @@ def test_ppo_pays_what_a_reasked_turn_brought_to_the_next_one():
     assert len(learned_by("reinforce", log).rewards) == 5
 
 
+def test_words_beside_a_button_are_one_message_with_it_and_train_nothing():
+    log = played(("g", ["a", "b", "c", "d"], 1.0), ("h", ["a", "b"], 0.0))
+    roles = ["alice", "bob", "alice", "alice", "alice", "bob"]
+    acts = [True, True, False, True, True, True]
+    turns = log.turns.assign(role=roles, is_action=acts)
+    log = replace(log, turns=turns, rewards=log.rewards[acts].reset_index(drop=True))
+    kept = learned_by("reinforce", log).rewards
+    assert list(zip(kept["episode_id"], kept["position"], strict=True)) == [
+        ("e0", 0), ("e0", 1), ("e1", 0), ("e1", 1),
+    ]  # fmt: skip
+
+
 def test_a_difference_that_is_rounding_is_no_advantage():
     """0.1 + 0.2 is not 0.3 in float64: equal values must not train."""
     log = played(("g", ["a", "b", "c", "d"], 1.0))

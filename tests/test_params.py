@@ -213,13 +213,22 @@ def test_an_endpoint_that_cannot_be_used_is_refused_without_showing_secrets(raw,
     assert "sekret" not in str(caught.value)
 
 
-def test_scores_of_a_reward_model_go_with_reinforce_alone(raw):
-    raw["variants"]["other"] = {"method": "grpo"}
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"method": "grpo"}, "other is trained by grpo, which takes no scores of a rew"),
+        ({"method": "behaviour_cloning"}, "other is trained by behaviour_cloning, which takes no"),
+        ({"credit": "gae", "advantage": "value"}, r"variants\.other\.advantage: a reward model's"),
+    ],
+)
+def test_scores_of_a_reward_model_go_with_reinforce_alone(raw, other, message):
+    raw["variants"]["other"] = other
+    raw["aggregate"]["further"] = ["gae"]
     raw["online"] |= {"variants": ["other"], "credit": "reward_model"}
-    with pytest.raises(AriaError, match="other is trained by grpo, which takes no scores of a rew"):
+    with pytest.raises(AriaError, match=message):
         check_params(raw)
     raw["online"]["credit"] = "games"
-    assert check_params(raw).variant("other").method == "grpo"
+    assert check_params(raw).variants["other"]
 
 
 def test_the_estimator_judges_no_fresh_games(raw):

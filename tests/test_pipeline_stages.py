@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_parquet
 from aria_dvc.params import load_params
 from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.frames import category_frames
+from aria_dvc.pipeline.frames import category_frames, drawn
 from aria_dvc.pipeline.paths import files_of
 from aria_dvc.pipeline.stage import run_stage
 from aria_dvc.records.episodes import Episode, Utterance
@@ -55,6 +56,7 @@ def named(alice: str, bob: str, **more) -> dict:
         (named("policy", "scripted:fair"), "aria", [0, 2]),
         (named("policy", "policy", reasked=[0, 3]), "aria", [1, 2]),
         (named("policy", "scripted:fair", reasked=[0, 2]), "discounted", []),
+        (named("policy", "policy", reworded=[0], reasked=[3]), "aria", [1, 2]),
         ({"players": ["x"], "reasked": "no"}, "aria", [0, 1, 2, 3]),
         ({}, "aria", [0, 1, 2, 3]),
         (named("policy", "policy", reasked=[0]), None, [0, 1, 2, 3]),
@@ -68,6 +70,23 @@ def test_the_policy_trains_on_what_it_sampled(tmp_path, monkeypatch, info, credi
     (game,) = category_frames(params, "adversarial", None, credit)
     assert game.rewards["position"].tolist() == kept
     assert game.turns["position"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("count", [1, 4, 9, 10, 12, 39, 40, 50])
+def test_episodes_are_drawn_by_whole_groups(count):
+    groups = {f"e{number}": f"g{number // 4}" for number in range(40)}
+    kept = drawn(groups, count, 0)
+    assert len(kept) == len(set(kept)) == (count if count < 4 else min(count // 4 * 4, 40))
+    sizes = Counter(groups[one] for one in kept)
+    assert set(sizes.values()) == {min(count, 4)}
+    assert kept == drawn(groups, count, 0)
+    if count < 39:
+        assert any(kept != drawn(groups, count, seed) for seed in range(1, 5))
+
+
+def test_of_a_single_group_episodes_are_drawn():
+    kept = drawn({f"e{number}": "task" for number in range(9)}, 4, 0)
+    assert len(set(kept)) == 4
 
 
 def test_games_without_a_player_to_train_are_refused(tmp_path, monkeypatch):

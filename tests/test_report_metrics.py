@@ -614,7 +614,9 @@ def careless_text(match, rng):
         return "I accept."
     if len(match.offers) == match.rounds:
         return "I reject."
-    return match.say(Move("offer", Fraction(rng.randint(40, 260), 100) * match.scale))
+    return match.say(
+        Move("offer", Fraction(rng.randint(40, 260), 100) * match.scale), match.to_move
+    )
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -658,9 +660,9 @@ def test_evaluation_tables_are_marked_by_the_rules_of_their_games():
 @pytest.mark.parametrize("rounding", [0, 1e-16])
 def test_equal_targets_have_no_r2(rounding):
     actual = np.array([0.1, 0.1, 0.1, 0.1 + rounding])
-    metrics = fit_metrics(actual, np.array([0.1, 0.1, 0.1, 0.2]), training_mean=0.3)
+    metrics = fit_metrics(actual, np.array([0.1, 0.1, 0.1, 0.2]), baseline=0.3)
     assert metrics["r2"] is None
-    assert metrics["mse_of_mean"] == pytest.approx(0.04)
+    assert metrics["mse_of_baseline"] == pytest.approx(0.04)
     brief = brief_learning({"reward_model": metrics, "progress": {}, "policy": {}})
     assert brief == {"reward_model_r2": None}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
 from aria_dvc.learning.examples import LogFrames, dialogues, frames_dialogues, frames_examples
-from aria_dvc.learning.own_actions import without_reasked, without_unsampled_ends
+from aria_dvc.learning.own_actions import learned_by, without_unsampled_ends
 from aria_dvc.learning.reward_model import train_reward_model
 from aria_dvc.learning.scorer import RewardScorer
 from aria_dvc.learning.scorer_client import RemoteScorer
@@ -274,7 +275,7 @@ def test_training_sees_the_prompt_of_the_log(frames):
 def test_notes_on_utterances_count_as_the_log_does(frames):
     info = json.dumps({"reasked": [2], "cut": [4]})
     noted = frames.episodes.assign(info=info)  # only e1 has its first action at 2
-    kept = without_reasked(frames.rewards, noted)
+    kept = learned_by("reinforce", replace(frames, episodes=noted)).rewards
     gone = frames.rewards[frames.rewards["position"] == 2]
     assert set(gone["episode_id"]) == {f"e{number}" for number in range(1, 12, 3)}
     assert len(kept) == len(frames.rewards) - len(gone)

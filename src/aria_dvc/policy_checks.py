@@ -31,10 +31,15 @@ def objective_problems(name: str, policy: PolicyParams, by_model: bool) -> Itera
         )
     if policy.method in PAIRED and policy.kl > 0:
         yield f"variants.{name}.kl: {policy.method} is held to the base model by dpo.beta: use 0"
-    if by_model and policy.method not in ("reinforce", "behaviour_cloning"):
+    if by_model and policy.method != "reinforce":
         yield (
             f"online.credit: {name} is trained by {policy.method}, which takes no scores of a "
             "reward model: use games"
+        )
+    if by_model and policy.method == "reinforce" and policy.advantage == "value":
+        yield (
+            f"variants.{name}.advantage: a reward model's scores (online.credit) have no value of "
+            "their own: use group or centred"
         )
 
 

@@ -161,6 +161,13 @@ class _Turn:
         return self.assignment.seed if own is None else own
 
 
+def _reworded(match: Match, said: Mapping[int, _AcceptedReply]) -> list[int]:
+    """Where the dialogue has other words than a player said, or the note that it said none."""
+    if not match.lines:
+        return [0]
+    return [at for at, one in said.items() if match.lines[at][1] != one.reply.text.strip()]
+
+
 def _silence(match: Match) -> list[Line]:
     """A log has no dialogue without any text: the line of a role that never said a thing."""
     failure = match.outcome.failure if match.outcome else None
@@ -200,6 +207,7 @@ def _record(
         utilities=dict(outcome.utilities),
         details=dict(outcome.details),
         reasked=[position for position, one in said.items() if one.reasks],
+        reworded=_reworded(match, said),
         cut=[position for position, one in said.items() if one.reply.cut],
         refused=refused,
         grounded={role: list(carried_out) for role, carried_out in match.grounded.items()},

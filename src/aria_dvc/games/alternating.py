@@ -106,8 +106,8 @@ class AlternatingMatch(Match):
         """
 
     @abstractmethod
-    def say(self, move: Move) -> str:
-        """The move in one canonical sentence, which `read` reads as the same move."""
+    def say(self, move: Move, role: str) -> str:
+        """The move as `rules` ask `role` to say it, which `read` reads as the same move."""
 
     @abstractmethod
     def worth(self, value: Fraction) -> tuple[Fraction, Fraction]:
@@ -132,7 +132,7 @@ class AlternatingMatch(Match):
         spoken = utterance(text, role)
         move = self.read(spoken, role)
         self._check(move)
-        self.lines.append((role, spoken if self.config["messages"] else self.say(move)))
+        self.lines.append((role, spoken if self.config["messages"] else self.say(move, role)))
         self._apply(move)
 
     def forfeit(self, kind: str, text: str = "") -> None:

@@ -50,11 +50,10 @@ class BargainingMatch(AlternatingMatch):
     def read(self, text: str, role: str) -> Move:
         return shares.read(text, role, self.money, self.offers)
 
-    def say(self, move: Move) -> str:
+    def say(self, move: Move, role: str) -> str:
         if move.value is None:
             return {"accept": "I accept.", "reject": "I reject."}[move.kind]
-        alice, bob = number_text(move.value), number_text(self.money - move.value)
-        return f"Alice gets {alice}, Bob gets {bob}."
+        return f"I keep {number_text(move.value if role == 'alice' else self.money - move.value)}."
 
     def worth(self, value: Fraction) -> tuple[Fraction, Fraction]:
         share, waited = value / self.money, len(self.offers) - 1

@@ -57,7 +57,7 @@ class NegotiationMatch(AlternatingMatch):
     def read(self, text: str, role: str) -> Move:
         return prices.read(text, role, self.scale, self.highest_price, self.offers)
 
-    def say(self, move: Move) -> str:
+    def say(self, move: Move, role: str) -> str:
         if move.value is None:
             return {
                 "accept": "I accept.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from aria_dvc.settings.training import PolicyParams
 
 logger = logging.getLogger(__name__)
+AGGREGATED = "aria"  # stands for the column `reward`, whoever wrote it
 CLONED_ABOVE = 0.5  # a success of a role that acts alone
 EQUAL = 1e-9  # a spread below this share of the largest value is rounding
 
@@ -95,7 +97,8 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
             `reward` of the rewards table.
         advantage: "return" takes the credit itself; "centred" subtracts the value of the state
             (see `state_values`), by the other episodes; "group" that by other groups' episodes,
-            and what the episode's configuration is worth (see `group_effects`); "normalised"
+            and what the episode's configuration is worth (see `group_effects`; where there is one
+            group alone it is "centred"); "normalised"
             subtracts the mean and divides by the standard deviation over all actions of the same
             role; "value" subtracts the method's own v(h_t), the column `value`.
 
@@ -108,14 +111,20 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
     if advantage == "centred":
         values = values - state_values(table, values)
     elif advantage == "group":
-        unit = "group_id" if table["group_id"].nunique() > 1 else "episode_id"
-        values = values - state_values(table, values, unit)
-        values = values - group_effects(table, values)
+        several = table["group_id"].nunique() > 1
+        values = values - state_values(table, values, "group_id" if several else "episode_id")
+        if several:
+            values = values - group_effects(table, values)
     elif advantage == "normalised":
         values = _normalised(table, values)
     elif advantage == "value":
         values = _above(values, _own_values(table, column, log.name))
     return dict(zip(keys_of(log.name, table), values.tolist(), strict=True))
+
+
+def paid_by_return(log: LogFrames) -> LogFrames:
+    """The same log with the discounted return as the credit, above the same value."""
+    return replace(log, rewards=log.rewards.assign(reward=log.rewards["return"]))
 
 
 def actions(log: LogFrames) -> pd.DataFrame:

@@ -16,7 +16,7 @@ TAILS = (2.5, 97.5)  # percentiles
 def fit_metrics(
     actual: np.ndarray,
     predicted: np.ndarray,
-    training_mean: float,
+    baseline: np.ndarray | float,
     groups: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Held-out quality of predicted credits.
@@ -25,24 +25,24 @@ def fit_metrics(
         actual: (N,) realised returns. A credit holds those of other actions as well, of the
             training side too, so that to predict it proves nothing.
         predicted: (N,) credits.
-        training_mean: what a model that knows nothing predicts.
+        baseline: (N,) or one for all: what is predicted of each without reading what was said.
         groups: (N,) labels, of whose group of episodes each action is; None: each is its own.
 
     Returns:
-        mse, mse_of_mean, r2 = 1 - mse / mse_of_mean (null where the returns are equal: there is
-        nothing to explain), r2_low and r2_high (see `r2_interval`), spearman (null where either
-        side is constant), and calibration: per fifth of the predictions its mean, the mean return
-        and the number of actions.
+        mse, mse_of_baseline, r2 = 1 - mse / mse_of_baseline (null where the returns are equal, or
+        the baseline errs nowhere: there is nothing to explain), r2_low and r2_high (see
+        `r2_interval`), spearman (null where either side is constant), and calibration: per fifth
+        of the predictions its mean, the mean return and the number of actions.
     """
-    errors, spread = (actual - predicted) ** 2, (actual - training_mean) ** 2
-    mse, baseline = float(np.mean(errors)), float(np.mean(spread))
-    explained = variance(actual) > 0
+    errors, spread = (actual - predicted) ** 2, (actual - baseline) ** 2
+    mse, of_baseline = float(np.mean(errors)), float(np.mean(spread))
+    explained = variance(actual) > 0 and of_baseline > 0
     drawn = np.arange(len(actual)) if groups is None else groups
     low, high = r2_interval(errors, spread, drawn) if explained else (None, None)
     return {
         "mse": mse,
-        "mse_of_mean": baseline,
-        "r2": 1 - mse / baseline if explained else None,
+        "mse_of_baseline": of_baseline,
+        "r2": 1 - mse / of_baseline if explained else None,
         "r2_low": low,
         "r2_high": high,
         "spearman": spearman(actual, predicted),
@@ -59,7 +59,7 @@ def r2_interval(
     are what is independent.
 
     Args:
-        errors, spread: (N,) squared distances of the returns to the predictions, and to the mean.
+        errors, spread: (N,) squared distances of the returns to predictions and baseline.
         groups: (N,) labels.
 
     Returns:

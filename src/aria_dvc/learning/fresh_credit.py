@@ -17,6 +17,7 @@ import pandas as pd
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
+from aria_dvc.learning.advantages import AGGREGATED
 from aria_dvc.learning.examples import Key, LogFrames, frames_dialogues, keys_of
 from aria_dvc.learning.own_actions import learned_by
 from aria_dvc.learning.reward_model import backbone_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 GAMES, REWARD_MODEL = "games", "reward_model"  # whose credit was used
 PLAIN = "discounted"  # a return, without aggregation
-COLUMN = "aria"  # stands for the column `reward`, whoever wrote it
 # (the games' turns, name of a credit or None for that of the aggregate stage) -> rewards tables
 Aggregate = Callable[[dict[str, pd.DataFrame], str | None], dict[str, pd.DataFrame]]
 
@@ -70,8 +70,7 @@ class FreshCredit:
         verdict = self.judged(reward_model)
         scored = verdict.credit == REWARD_MODEL
         found = self._scored(live, reward_model) if scored else self._own(live)
-        method = self.trained_on(verdict).method
-        return [learned_by(method, log) for log in found], verdict
+        return [learned_by(self.params.method, log) for log in found], verdict
 
     def judged(self, reward_model: Path) -> Verdict:
         """Whether the reward model's scores are used.
@@ -91,7 +90,7 @@ class FreshCredit:
         """The policy's settings, with the reward model's scores as the credit where it is used."""
         if verdict.credit != REWARD_MODEL:
             return self.params
-        return self.params.model_copy(update={"method": "reinforce", "credit": COLUMN})
+        return self.params.model_copy(update={"credit": AGGREGATED})
 
     def _quality(self, reward_model: Path) -> dict[str, Any] | None:
         if self.online.scorer != IN_PROCESS:

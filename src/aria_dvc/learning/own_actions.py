@@ -1,4 +1,4 @@
-"""Which actions the policy is trained on: those that follow the prompt that training sees."""
+"""Which actions the policy is trained on: what it said itself, after what training sees."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from aria_dvc.learning.examples import (
     Key,
     LogFrames,
     frames_examples,
+    keys_of,
 )
 from aria_dvc.records.tables import records_of
 
@@ -29,28 +30,33 @@ PPO = "ppo"
 def learned_by(method: str, log: LogFrames) -> LogFrames:
     """The log with the rewards that `policy.method` learns from.
 
-    PPO pays what the re-asked turns brought to other turns, and leaves them out itself.
+    PPO pays what the others of them brought to other turns, and leaves them out itself.
     """
     if method == PPO:
         return log
-    return replace(log, rewards=without_reasked(log.rewards, log.episodes))
+    others = not_sampled(log)
+    kept = np.array([key not in others for key in keys_of(log.name, log.rewards)], dtype=bool)
+    return replace(log, rewards=log.rewards[kept].reset_index(drop=True))
 
 
-def without_reasked(rewards: pd.DataFrame, episodes: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `rewards` without utterances that came after a re-ask, where that is recorded.
+def not_sampled(log: LogFrames) -> set[Key]:
+    """The actions that were not sampled as training would score them, where that is known.
 
-    Those were sampled from a prompt with a hint that is not part of the dialogue, so training
-    would score them after another prompt than they were sampled from.
+    One that came after a re-ask followed a hint that is not part of the dialogue; one that was
+    reworded is another text; one beside a line of the same role that is no action (a button)
+    shares its message with that.
     """
-    reasked = _noted(episodes, "reasked")
-    keys = zip(rewards["episode_id"], rewards["position"], strict=True)
-    kept = np.array([key not in reasked for key in keys], dtype=bool)
-    return rewards[kept].reset_index(drop=True)
+    noted = _noted(log.episodes, "reasked", "reworded")
+    beside = keys_of(log.name, log.turns[_beside_others(log.turns)])
+    return {(log.name, episode, position) for episode, position in noted}.union(beside)
 
 
-def reasked(log: LogFrames) -> set[Key]:
-    """The utterances that came after a re-ask."""
-    return {(log.name, episode, position) for episode, position in _noted(log.episodes, "reasked")}
+def _beside_others(turns: pd.DataFrame) -> pd.Series:
+    """(n,) bool: the actions whose message (see chat.view) holds a line that is no action."""
+    speaker = turns[["episode_id", "role"]]
+    message = (speaker != speaker.shift()).any(axis=1).cumsum()
+    pure: pd.Series = turns["is_action"].groupby(message).transform("all")
+    return turns["is_action"] & ~pure
 
 
 def sampled_examples(frames: Sequence[LogFrames], renderer: Renderer, max_tokens: int) -> Examples:
@@ -84,10 +90,13 @@ def _with_open_ends(example: Example, cut: set[Key], end: int) -> Example:
     return replace(example, action=action)
 
 
-def _noted(episodes: pd.DataFrame, name: Literal["reasked", "cut"]) -> set[tuple[str, int]]:
-    """(episode_id, position) of the utterances in one of the record's lists, as in the tables."""
+def _noted(
+    episodes: pd.DataFrame, *names: Literal["reasked", "reworded", "cut"]
+) -> set[tuple[str, int]]:
+    """(episode_id, position) of the utterances in some of the record's lists, as in the tables."""
     return {
         (episode, position)
         for episode, record in records_of(episodes).items()
-        for position in (record.reasked if name == "reasked" else record.cut)
+        for name in names
+        for position in getattr(record, name)
     }

@@ -15,7 +15,7 @@ import torch
 
 from aria_dvc.chat import Renderer
 from aria_dvc.files import write_json
-from aria_dvc.learning.advantages import all_advantages
+from aria_dvc.learning.advantages import AGGREGATED, all_advantages, paid_by_return
 from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
 from aria_dvc.learning.checkpoints import (
     RunFolder,
@@ -194,12 +194,16 @@ class PolicyRun:
         return differs and params.gradient_batches > 0
 
     def compared_credits(self) -> tuple[dict[Key, float], dict[Key, float]]:
-        """The advantages with the credit that is trained on, and with plain discounted returns."""
-        mine, discounted = (
-            all_advantages(self.frames, credit, self.params.advantage)
-            for credit in (self.params.credit, DISCOUNTED)
+        """The advantages with the credit that is trained on, and with plain discounted returns.
+
+        `policy.advantage: value` takes the same v from both.
+        """
+        credit, advantage = self.params.credit, self.params.advantage
+        returns = [paid_by_return(log) for log in self.frames]
+        return (
+            all_advantages(self.frames, credit, advantage),
+            all_advantages(returns, AGGREGATED, advantage),
         )
-        return mine, discounted
 
     def gradient_variances(self, model: Any) -> dict[str, float]:
         """The gradient's variance under both of `compared_credits`, and their ratio."""

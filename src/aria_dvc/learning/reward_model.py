@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 STAGE: Final = "reward_model"
 BASE = "base"
+ENOUGH = 5
 Episode = tuple[str, str]  # (log, episode_id)
 
 
@@ -110,21 +111,26 @@ def held_out_episodes(frames: Sequence[LogFrames], share: float, seed: int) -> s
 class Told:
     """What the tables say of every action.
 
-    targets: its credit, as the training side may know it; returns: realised; sizes: of its cell.
+    targets: its credit, as the training side may know it; expected: by its role and turn alone;
+    returns: realised; sizes: of its cell.
     """
 
     targets: dict[Key, float]
+    expected: dict[Key, float]
     returns: dict[Key, float]
     sizes: dict[Key, float]
 
 
 def told_of(frames: Sequence[LogFrames], held: Set[Episode]) -> Told:
     """The aggregated credit without the outcomes of `held`, and what judges it."""
-    told = Told({}, {}, {})
+    told = Told({}, {}, {}, {})
     for log in frames:
-        rows = log.rewards.assign(target=training_credit(log, held))
+        rows = log.rewards.assign(
+            target=training_credit(log, held), expected=expected_return(log, held)
+        )
         for key, row in keyed_rows(log.name, rows.rename(columns={"return": "realised"})):
             told.targets[key] = float(row.target)
+            told.expected[key] = float(row.expected)
             told.returns[key] = float(row.realised)
             told.sizes[key] = float(row.cell_size)
     return told
@@ -138,17 +144,34 @@ def training_credit(log: LogFrames, held: Set[Episode]) -> pd.Series:
     values of gae.
     """
     rewards = log.rewards
-    known = np.array([(log.name, str(one)) not in held for one in rewards["episode_id"]], bool)
-    means = rewards["return"].where(known).groupby(rewards["pool"]).transform("mean")
+    means = _known_returns(log, held).groupby(rewards["pool"]).transform("mean")
     return means.where(rewards["pool"] >= 0, rewards["reward"])
+
+
+def expected_return(log: LogFrames, held: Set[Episode]) -> pd.Series:
+    """(A,) float64: the training side's mean return of the role and own turn, NaN without any.
+
+    The role's alone where that turn has fewer than ENOUGH. Who trains on scores takes this off (see
+    advantages.py), so that a model which knows no more teaches nothing.
+    """
+    known, role, turn = _known_returns(log, held), log.rewards["role"], log.rewards["turn"]
+    of_role = known.groupby(role).transform("mean").fillna(known.mean())
+    of_turn = known.groupby([role, turn])
+    return of_turn.transform("mean").where(of_turn.transform("count") >= ENOUGH, of_role)
+
+
+def _known_returns(log: LogFrames, held: Set[Episode]) -> pd.Series:
+    """(A,) float64 realised returns, NaN on the held-out side."""
+    returns = log.rewards["return"]
+    return returns.where([(log.name, str(one)) not in held for one in log.rewards["episode_id"]])
 
 
 @dataclass
 class RewardRun:
     """One training of a reward model: its inputs, and what they were turned into.
 
-    train: credits; held: realised returns; mean: return of the training actions; groups: what is
-    held out as one.
+    train: credits; held: realised returns; expected: of each of these, without what was said;
+    groups: what is held out as one.
     """
 
     params: RewardModelParams
@@ -158,7 +181,7 @@ class RewardRun:
     tokenizer: Any
     train: list[Paired]
     held: list[Paired]
-    mean: float
+    expected: np.ndarray
     groups: Mapping[Episode, str]
     scale: Scale
     weights: dict[Key, float]
@@ -172,7 +195,7 @@ class RewardRun:
             "seed": self.seed,
             "start": fingerprint(self.start.folder) if self.start else None,
             "weights": sorted(self.weights.items()),
-            "judged": [self.mean, sorted(self.groups.items())],
+            "judged": [self.expected.tolist(), sorted(self.groups.items())],
         }
         return run_key(STAGE, both, fingerprint(self.backbone), settings)
 
@@ -242,8 +265,8 @@ def train_reward_model(
     on from its weights and keeps its scale.
 
     Returns:
-        The metrics at the returns of held-out groups of episodes: mse, mse_of_mean (predicting
-        the training mean), r2 with its interval, spearman, calibration (see calibration.py); and
+        The metrics at the returns of held-out groups of episodes: mse, mse_of_baseline (of
+        `expected_return`), r2 with its interval, spearman, calibration (see calibration.py); and
         steps, final_loss, sizes.
 
     Raises:
@@ -283,13 +306,21 @@ def _task(
         tokenizer=tokenizer,
         train=train,
         held=held,
-        mean=float(_values(with_values(known, told.returns, keep_zero=True)).mean()),
+        expected=_expected(unseen, told),
         groups=dealt_as(frames),
         scale=read_scale(start) if start else Scale.of(_values(train)),
         weights=_action_weights(params, told.sizes, train),
         start=base.named(start) if start else None,
         tracking=tracking,
     )
+
+
+def _expected(unseen: Sequence[Example], told: Told) -> np.ndarray:
+    """(N,) of each of the held-out `_values`; of a log without a training side the mean of all."""
+    found = np.array(list(told.expected.values()))
+    filled = np.where(np.isnan(found), np.nanmean(found), found).tolist()
+    of_key = dict(zip(told.expected, filled, strict=True))
+    return _values(with_values(unseen, of_key, keep_zero=True))
 
 
 def _values(data: Sequence[Paired]) -> np.ndarray:
@@ -331,7 +362,7 @@ def _train(task: RewardRun, run: RunFolder, progress: Progress | None) -> None:
         bfloat16=uses_bfloat16(task.pace.precision),
     )
     actual = _values(task.held)
-    metrics = fit_metrics(actual, predicted, task.mean, _groups(task.held, task.groups))
+    metrics = fit_metrics(actual, predicted, task.expected, _groups(task.held, task.groups))
     metrics |= fit_figures(trainer) | {
         "train_actions": len(_values(task.train)),
         "held_out_actions": len(predicted),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aria_dvc.files import write_json, written_aside
+from aria_dvc.learning.advantages import groups_of
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.own_actions import learned_by
 from aria_dvc.params import Params
@@ -38,10 +40,11 @@ def category_frames(
     the list leaves its files behind.
 
     Args:
-        max_episodes: at most so many episodes per log, drawn with the run's seed; None: all.
+        max_episodes: at most so many episodes per log, drawn by whole groups with the run's seed;
+            None: all.
         credit: what a policy trains on: the method whose q and v become `reward` and `value`, if
-            it is not that already, and only where the action was sampled from the prompt that
-            training sees (`without_reasked`); None: all actions.
+            it is not that already, and only where the action was sampled as training scores it
+            (`learned_by`); None: all actions.
         method: that of the policy (see `learned_by`).
     """
     frames = []
@@ -57,8 +60,11 @@ def category_frames(
         elif credit == ESTIMATOR:
             told = read_contributions(files.contributions, turns)
             rewards[["reward", "value"]] = told[["reward", "value"]]
-        kept = _drawn(rewards["episode_id"].unique(), max_episodes, params.seed)
-        tables = (turns, read_episodes(files.episodes, turns), rewards)
+        episodes = read_episodes(files.episodes, turns)
+        of_group = groups_of(episodes)
+        groups = {one: of_group[one] for one in rewards["episode_id"].unique()}
+        kept = drawn(groups, max_episodes, params.seed)
+        tables = (turns, episodes, rewards)
         frames.append(LogFrames(log, *(_only(table, kept) for table in tables)))
     if credit is None:
         return frames
@@ -76,13 +82,29 @@ def outcome_frames(params: Params, category: str) -> list[LogFrames]:
     return frames
 
 
-def _drawn(ids: np.ndarray, count: int | None, seed: int) -> np.ndarray:
-    if count is None or len(ids) <= count:
-        return ids
-    return np.random.default_rng(seed).choice(ids, count, replace=False)
+def drawn(groups: Mapping[str, str], count: int | None, seed: int) -> list[str]:
+    """At most `count` episodes, by whole groups, which objectives compare; None: all.
+
+    Groups are taken in random order where they fit; where the first is larger, `count` of it.
+
+    groups: of each episode.
+    """
+    if count is None or len(groups) <= count:
+        return list(groups)
+    members: dict[str, list[str]] = {}
+    for episode, group in groups.items():
+        members.setdefault(group, []).append(episode)
+    rng = np.random.default_rng(seed)
+    kept: list[str] = []
+    for place in rng.permutation(len(members)):
+        whole = list(members.values())[place]
+        if not kept and len(whole) > count:
+            return rng.choice(whole, count, replace=False).tolist()
+        kept += whole if len(kept) + len(whole) <= count else []
+    return kept
 
 
-def _only(table: pd.DataFrame, ids: np.ndarray) -> pd.DataFrame:
+def _only(table: pd.DataFrame, ids: Collection[str]) -> pd.DataFrame:
     return table[table["episode_id"].isin(ids)].reset_index(drop=True)
 
 

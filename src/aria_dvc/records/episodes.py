@@ -196,6 +196,8 @@ class Record:
     players, tokens, reasks: by role; re-asks by the kind of illegal move.
     failure: who broke the game off. reason: how it ended. utilities: by role. details: numbers.
     reasked: positions of utterances that came after a re-ask, whose hint is not in the dialogue.
+    reworded: positions of utterances that stand in other words than were said: a move without its
+        message, a text without its label, silence.
     cut: positions of utterances that ended at the limit of tokens.
     refused: every text of every role that was no legal move, in the order said.
     grounded: by role, of each of its utterances whether the environment carried it out.
@@ -218,6 +220,7 @@ class Record:
     utilities: dict[str, float] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     reasked: list[int] = field(default_factory=list)
+    reworded: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     grounded: dict[str, list[bool]] = field(default_factory=dict)
@@ -252,7 +255,15 @@ class Record:
 
 
 _PLAYER = ("name", "model")
-_OPTIONAL = ("refused", "grounded", "sampling", "generations", "group_id", "policy_version")
+_OPTIONAL = (
+    "reworded",
+    "refused",
+    "grounded",
+    "sampling",
+    "generations",
+    "group_id",
+    "policy_version",
+)
 _ODD = object()
 
 
@@ -327,6 +338,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "utilities": _dict,
     "details": _dict,
     "reasked": _ints,
+    "reworded": _ints,
     "cut": _ints,
     "refused": lambda value: [Refused.from_json(item) for item in _list(value)],
     "grounded": _by_role(_bools),

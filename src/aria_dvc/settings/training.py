@@ -52,7 +52,7 @@ class RewardModelParams(Block):
     learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")
     epochs: float = Field(gt=0, description="passes over the training actions (paper: 3)")
     max_episodes: int | None = Field(
-        ge=1, description="episodes per log that are used at the most, drawn by seed; null = all"
+        ge=1, description="episodes per log at the most, drawn by whole groups; null = all"
     )
     batch_size: int = Field(ge=1, description="actions per step, by whole dialogues (paper: 64)")
     max_tokens: int = Field(ge=16, description="longest history + action (paper: 4096)")
@@ -148,7 +148,7 @@ class PolicyParams(Block):
     learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")
     epochs: float = Field(gt=0, description="passes over the episodes (paper: 3)")
     max_episodes: int | None = Field(
-        ge=1, description="episodes per log that are used at the most, drawn by seed; null = all"
+        ge=1, description="episodes per log at the most, drawn by whole groups; null = all"
     )
     batch_size: int = Field(
         ge=1,

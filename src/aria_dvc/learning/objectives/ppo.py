@@ -18,7 +18,7 @@ from aria_dvc.learning.objectives.base import Figures, Material, trainable
 from aria_dvc.learning.objectives.clipped import ClippedRatio
 from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.objectives.value_head import Steps, fitted_values, rewards_to_come
-from aria_dvc.learning.own_actions import reasked
+from aria_dvc.learning.own_actions import not_sampled
 
 if TYPE_CHECKING:
     from aria_dvc.settings.training import PolicyParams
@@ -54,7 +54,7 @@ class Ppo(ClippedRatio):
     ) -> Material:
         paid, figures = self.tabled(frames)
         trained = {e.keys[place] for e in examples for place in trainable(e, paid)}
-        trained -= {key for log in frames for key in reasked(log)}
+        trained -= {key for log in frames for key in not_sampled(log)}
         data = with_values(examples, gathered(frames, paid, trained), keep_zero=True)
         return Material(
             data, figures, further=[[*dialogue, group] for dialogue, group in self._groups.items()]

@@ -78,7 +78,7 @@ def learning_block(
         alike) and the columns of TRAINING that there are, by iteration; offline: variant -> step
         and columns; reward_model.
     """
-    kept = ("not_trained", "r2", "r2_low", "r2_high", "spearman", "mse", "mse_of_mean")
+    kept = ("not_trained", "r2", "r2_low", "r2_high", "spearman", "mse", "mse_of_baseline")
     return {
         "category": category,
         "online": _online(course) if len(course) else {},
