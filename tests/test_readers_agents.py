@@ -194,6 +194,26 @@ def test_verl_is_split_where_the_template_names_a_role():
     assert said(plain) == [("user", "2 + 2?"), ("assistant", "The user is right: 4.")]
 
 
+@pytest.mark.parametrize(
+    ("opening", "output", "reply"),
+    [
+        ("<think>\n", "Two and two.\n</think>\n4.", "<think>\nTwo and two.\n</think>\n4."),
+        ("<think>\n\n</think>\n\n", "4.", "4."),
+        ("Answer:", "4.", "Answer:\n4."),
+        ("", "4.", "4."),
+    ],
+)
+def test_of_verl_the_reply_alone_acts_and_has_what_the_template_opened_it_with(
+    opening, output, reply
+):
+    shown = "user\n1 + 1?\nassistant\n2\nuser\n2 + 2?\nassistant\n" + opening
+    episode = only({**VERL, "input": shown, "output": output})
+    assert said(episode) == [
+        ("user", "1 + 1?"), ("given", "2"), ("user", "2 + 2?"), ("assistant", reply),
+    ]  # fmt: skip
+    assert episode.rewards == {"assistant": -1.5}
+
+
 def test_an_empty_turn_of_verl_is_a_turn_and_an_opening_is_none():
     output = "Let me.\nuser\nr\nassistant\n\nuser\nmore\nassistant\nIt is 4.\nuser\n"
     episode = only({**VERL, "output": output})

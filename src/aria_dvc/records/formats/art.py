@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from aria_dvc.records.episodes import Episode
-from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, list_of
+from aria_dvc.records.formats.base import GIVEN, THE_AGENT, BadEntry, Layout, list_of
 from aria_dvc.records.formats.messages import assistants, shared_prompt
 from aria_dvc.records.formats.openai import ASSISTANT, chat_of
-
-GIVEN = "given"
 
 
 def _read(entry: dict[str, Any]) -> Episode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from aria_dvc.records.episodes import Episode
 ROLE_NAMES = ("alice", "bob")
 # The role of one reward that is not said to be anybody's: it goes to whoever is credited.
 THE_AGENT = "\0the agent"
+GIVEN = "given"  # says what an assistant is shown as said and did not say; it does not act
 _CONVERTED = frozenset({bool, str})  # what NumPy would take for numbers
 
 
@@ -51,7 +53,7 @@ all others say."""
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float | Real) and not isinstance(value, bool)
 
 
 def vector_of(value: Any, where: str) -> np.ndarray | None:

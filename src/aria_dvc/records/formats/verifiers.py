@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from aria_dvc.records.episodes import Episode
-from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout, is_number, list_of
+from aria_dvc.records.formats.base import GIVEN, THE_AGENT, BadEntry, Layout, is_number, list_of
 from aria_dvc.records.formats.messages import assistants, shared_prompt
 from aria_dvc.records.formats.openai import ASSISTANT, chat_of
 
 VERSION = 1
-GIVEN = "given"
 _ONE = "trace"  # the key of the single trace of a part
 
 

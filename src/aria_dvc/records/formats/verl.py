@@ -3,7 +3,9 @@
 verl decodes both texts without special tokens, so what is left of the chat template are lines that
 hold the name of a role alone (ChatML: Qwen, SmolLM and others); there, or at `<|im_start|>` where
 the tokens were kept, a text is split into messages. An output without such lines is one action.
-A message of nothing is read as (empty). Equal inputs are a group. Scores may be any finite number.
+What the template opens the reply with belongs to it; other replies that the prompt shows are said
+by `given`, who does not act. A message of nothing is read as (empty). Equal inputs are a group.
+Scores may be any finite number.
 """
 
 from __future__ import annotations
@@ -13,20 +15,21 @@ import re
 from typing import Any
 
 from aria_dvc.records.episodes import SYSTEM, Episode
-from aria_dvc.records.formats.base import THE_AGENT, BadEntry, Layout
+from aria_dvc.records.formats.base import GIVEN, THE_AGENT, BadEntry, Layout
 from aria_dvc.records.formats.messages import assistants, shared_prompt
 from aria_dvc.records.formats.openai import ASSISTANT, EMPTY, chat_of
 
 _TURN = re.compile(r"(?:\A|\n)(?:<\|im_start\|>)?(system|user|assistant|tool)[ ]*(?=\n|\Z)")
 _END = re.compile(r"<\|im_end\|>|<\|endoftext\|>")
+_NO_THOUGHT = re.compile(r"\s*<think>\s*</think>\s*")
 
 
 def _read(entry: dict[str, Any]) -> Episode:
     given, made = _text(entry, "input"), _text(entry, "output")
     prompt = _messages(given, "user")
-    if prompt and prompt[-1]["role"] == ASSISTANT and not prompt[-1]["content"]:
-        prompt.pop()  # the template's opening of the reply
-    reply = _messages(made, ASSISTANT)
+    opening = prompt.pop()["content"] if prompt and prompt[-1]["role"] == ASSISTANT else ""
+    prompt = [m | {"role": GIVEN} if m["role"] == ASSISTANT else m for m in prompt]
+    reply = _messages(_opened(opening, made), ASSISTANT)
     if len(reply) > 1 and not reply[-1]["content"]:
         reply.pop()  # a rollout that was cut off where the next message opens
     told = [m for m in (*prompt, *reply) if m["content"] or m["role"] != SYSTEM]
@@ -38,6 +41,11 @@ def _read(entry: dict[str, Any]) -> Episode:
     group = hashlib.sha256(given.encode()).hexdigest()[:16]
     episode.info = {"reward_rule": "utility", "group_id": group, "rollout": known}
     return episode
+
+
+def _opened(opening: str, made: str) -> str:
+    """The output behind what the template opened it with, unless that is a thought of nothing."""
+    return made if not opening or _NO_THOUGHT.fullmatch(opening) else f"{opening}\n{made}"
 
 
 def _text(entry: dict[str, Any], key: str) -> str:
