@@ -120,12 +120,62 @@ def test_other_dialogues_are_scored_without_their_outcomes():
     assert found["return"].isna().all()
 
 
+def buttons(entry: dict) -> dict:
+    """The last utterance is a button, the system says what is to be done."""
+    told = {"role": "system", "content": "Trade."}
+    return {**entry, "messages": [told, *entry["messages"]], "info": {"moves": [3]}}
+
+
+@pytest.mark.parametrize(
+    ("options", "log"),
+    [
+        (["--no-moves"], [buttons(entry) for entry in entries()]),
+        (["--agent", "assistant"], [
+            {
+                "episode_id": f"e{number}", "reward": number % 2,
+                "messages": [
+                    {"role": "assistant", "name": "ann", "content": "yes"},
+                    {"role": "user", "content": f"{number}?"},
+                    {"role": "assistant", "name": "bea", "content": "no"},
+                ],
+            }
+            for number in range(8)
+        ]),
+        ([], [
+            {"input": f"user\n{number}?\nassistant\n", "output": "Well.", "score": number - 3.5}
+            for number in range(8)
+        ]),
+    ],
+)  # fmt: skip
+def test_the_table_of_aria_read_is_the_same_log_as_a_file_and_as_a_frame(tmp_path, options, log):
+    path, table = tmp_path / "log.jsonl", tmp_path / "read.parquet"
+    path.write_text("\n".join(json.dumps(entry) for entry in log))
+    assert main(["read", str(path), "--out", str(table), *options]) == 0
+    reading = {"agent": "assistant"} if "--agent" in options else {}
+    expected = aria_dvc.credit(table, method="prefix", **reading)
+    found = aria_dvc.credit(pd.read_parquet(table), method="prefix", **reading)
+    pd.testing.assert_frame_equal(found, expected)
+    reading |= {"moves": False} if "--no-moves" in options else {}
+    own = aria_dvc.credit(path, method="prefix", **reading)
+    pd.testing.assert_frame_equal(found, own)
+
+
+def test_numbers_of_numpy_are_numbers_and_half_a_character_is_named():
+    log = entries()
+    for entry in log:
+        entry["rewards"] = {r: np.float32(value) for r, value in entry["rewards"].items()}
+    assert len(aria_dvc.credit(log, method="prefix")) == 48
+    log[3]["messages"][1]["content"] = "half \ud800"
+    with pytest.raises(AriaError, match=r"entry 4: utterance 1 \(bob\) has half of a character"):
+        aria_dvc.credit(log, method="prefix")
+
+
 def test_mistakes_in_a_frame_are_named():
     frame = frame_of(entries())
     with pytest.raises(AriaError, match="no column text, reward: a frame needs episode_id"):
         aria_dvc.credit(frame.drop(columns=["text", "reward"]))
     frame.loc[0, "reward"] = 0.125
-    with pytest.raises(AriaError, match="episode e0 has several rewards of alice"):
+    with pytest.raises(AriaError, match="log: episode e0: several rewards of alice: the final rew"):
         aria_dvc.credit(frame)
     with pytest.raises(AriaError, match="gamma is 2"):
         aria_dvc.credit(entries(), gamma=2)

@@ -12,7 +12,9 @@ import numpy as np
 from aria_dvc.credit.logs import credit_of, embedded, log_of_entries, read_logs
 from aria_dvc.credit.settings import EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
+from aria_dvc.records.formats.base import BadEntry
 from aria_dvc.records.reading import Reading
+from aria_dvc.records.row_entries import entry_of, preamble_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,35 +147,36 @@ def _own_positions(rows: pd.DataFrame, log: Log) -> np.ndarray | None:
         return None
     assert log.position is not None
     starts = np.searchsorted(rows["episode_id"].factorize()[0], log.episode)
-    return cast("np.ndarray", rows["position"].to_numpy()[starts + log.position])
+    place = log.position - _instructions(rows)[starts]
+    return cast("np.ndarray", rows["position"].to_numpy()[starts + place])
 
 
 def _entries(rows: pd.DataFrame, need_rewards: bool) -> Iterator[dict[str, Any]]:
-    """One entry of the `messages` layout an episode."""
-    given = {"role": "role", "text": "content", "embedding": "embedding"}
-    present = {name: key for name, key in given.items() if name in rows}
-    for episode, part in rows.groupby("episode_id", sort=False):
-        messages = part[list(present)].rename(columns=present).to_dict("records")
-        entry = {"episode_id": str(episode), "messages": messages}
-        for key in ("game", "group_id"):
-            if key in part:
-                entry[key] = part[key].iloc[0]
-        entry["row"] = part.iloc[0].to_dict()
-        if need_rewards:
-            entry["rewards"] = _rewards(str(episode), part)
-        yield entry
+    """One entry of the `messages` layout an episode.
 
-
-def _rewards(episode: str, part: pd.DataFrame) -> dict[str, float]:
-    """Every role's final reward; none for a role whose rows have no reward.
-
-    Raises AriaError for a role with two.
+    Raises AriaError for rows of an episode that do not go together.
     """
-    known = part[part["reward"].notna()][["role", "reward"]].drop_duplicates()
-    twice = known["role"][known["role"].duplicated()].tolist()
-    if twice:
-        raise AriaError(
-            f"log: episode {episode} has several rewards of {twice[0]}: the final reward of a role "
-            "is the same in all of its rows (discounting is done here)"
-        )
-    return {str(role): float(reward) for role, reward in known.itertuples(index=False)}
+    unread = {"position"} if need_rewards else {"position", "reward"}
+    known = rows.drop(columns=list(unread & set(rows.columns)))
+    for episode, part in known.groupby("episode_id", sort=False):
+        said = [
+            {name: value for name, value in row.items() if not _is_missing(value)}
+            for row in part.to_dict("records")
+        ]
+        try:
+            yield entry_of(str(episode), said)
+        except BadEntry as problem:
+            raise AriaError(f"log: episode {episode}: {problem}") from None
+
+
+def _instructions(rows: pd.DataFrame) -> np.ndarray:
+    """(n,) the system messages before an episode's rows, where its first row holds them."""
+    if "preamble" not in rows:
+        return np.zeros(len(rows), np.int64)
+    held = rows["preamble"].where(~rows.duplicated("episode_id"), None)
+    return np.array([len(preamble_of(None if _is_missing(v) else v)) for v in held], np.int64)
+
+
+def _is_missing(value: Any) -> bool:
+    """None, or a NaN: an empty cell."""
+    return value is None or (isinstance(value, float) and value != value)

@@ -73,6 +73,7 @@ def _credited(episode: Episode, given: dict[str, Any], agents: tuple[str, ...]) 
     bounded = episode.record.reward_rule != "utility"
     for role, reward in rewards.items():
         _check_reward(role, reward, bounded)
+    rewards = {role: _plain(reward) for role, reward in rewards.items()}
     if not rewards:
         raise BadEntry("no reward: give a final reward for at least one role")
     if agents:
@@ -121,6 +122,11 @@ def _of_agents(
             f"rewards of {', '.join(known)}"
         )
     return kept
+
+
+def _plain(reward: Any) -> float:
+    """The number as JSON takes it; those of a log in memory may be NumPy's."""
+    return reward if isinstance(reward, int | float) else float(reward)
 
 
 def _check_reward(role: str, reward: Any, bounded: bool) -> None:

@@ -260,6 +260,19 @@ def _check_texts(episode: Episode) -> None:
                 f"utterance {position} ({utterance.role}) has no text: "
                 "give a non-empty string or remove the entry"
             )
+        if not (utterance.text.isascii() or _is_unicode(utterance.text)):
+            raise BadEntry(
+                f"utterance {position} ({utterance.role}) has half of a character (a lone "
+                "surrogate), which no file holds: take it out"
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_grounded(episode: Episode) -> None:

@@ -177,7 +177,7 @@ def _episodes(rows: Iterator[tuple[int, Row]], name: str, unit: str) -> Iterator
             raise _apart(where, episode)
         seen.add(str(episode))
         try:
-            entry = _episode(episode, said)
+            entry = entry_of(episode, said)
             doubt = None if entry["rewards"] else partial(_comes_back, rows, episode, where)
             yield Entry(where, entry, doubt=doubt)
         except BadEntry as problem:
@@ -200,17 +200,21 @@ def _apart(where: str, episode: Any) -> AriaError:
 _BROKEN = "\0broken"  # the key under which a row says what is wrong with it
 
 
-def _episode(episode: Any, rows: list[Row]) -> Row:
+def entry_of(episode: Any, rows: list[Row]) -> Row:
+    """The entry of the `messages` layout that the rows of an episode are.
+
+    Raises BadEntry for rows that do not go together.
+    """
     if broken := next((row[_BROKEN] for row in rows if _BROKEN in row), None):
         raise BadEntry(f"{broken}: quote texts with commas or line breaks")
     if episode is None:
         raise BadEntry("no episode_id: every row needs one")
-    first, before = rows[0], _before(rows)
+    first, instructions = rows[0], before(rows)
     acts = [_acts(row.get("is_action")) for row in rows]
     said = [row for row, acting in zip(rows, acts, strict=True) if acting is not False]
     remedy = f"the final reward {_SAME} (discounting is done here)"
     rewards = _of_roles(said or rows, "reward", remedy)
-    entry: Row = {"episode_id": episode, "messages": before + [_message(row) for row in rows]}
+    entry: Row = {"episode_id": episode, "messages": instructions + [_message(row) for row in rows]}
     entry["rewards"] = rewards
     entry["system_prompts"] = _of_roles(rows, "system_prompt", f"the prompt {_SAME}")
     rewarded = [row.get("role") in rewards for row in rows]
@@ -242,9 +246,9 @@ def _speaker(row: Row) -> Row:
     return {"role": spoken, "name": who}
 
 
-def _before(rows: list[Row]) -> list[Row]:
+def before(rows: list[Row]) -> list[Row]:
     """The system messages before the first row: what is kept of them, as many as its position."""
-    texts = _preamble(rows[0].get("preamble"))
+    texts = preamble_of(rows[0].get("preamble"))
     start = _start(rows)
     if start is not None and start < len(texts):
         raise BadEntry(f"position begins at {start} behind {len(texts)} messages of preamble")
@@ -252,7 +256,11 @@ def _before(rows: list[Row]) -> list[Row]:
     return [{"role": SYSTEM, "content": text} for text in texts]
 
 
-def _preamble(value: Any) -> list[str]:
+def preamble_of(value: Any) -> list[str]:
+    """The system messages in a cell of the column preamble.
+
+    Raises BadEntry for what is no list of texts.
+    """
     texts = _parsed(value)
     if texts is None:
         return []
