@@ -73,6 +73,27 @@ def test_what_is_there_and_what_can_be_learnt(tmp_path, capsys):
     assert "credit" not in report
 
 
+def test_the_outcome_of_a_role_is_known_though_its_first_words_are_no_action(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "episode_id": f"e{number}", "role": role, "text": text, "is_action": acts,
+            "reward": float(number % 2) if role == "agent" else None,
+        }
+        for number in range(40)
+        for role, text, acts in (
+            ("agent", "How can I help?", number % 2 == 1),
+            ("user", "My lamp is dark.", False),
+            ("agent", str(rng.choice(["Is it on?", "Try another."])), True),
+        )
+    ]  # fmt: skip
+    log = tmp_path / "log.csv"
+    pd.DataFrame(rows).to_csv(log, index=False)
+    report = audited(log)
+    assert report["contents"]["roles"]["agent"]["reward"]["values"] == {"0.0": 20, "1.0": 20}
+    assert not any("ended alike" in said for said in report["advice"])
+
+
 @pytest.mark.parametrize(
     ("credit", "part", "words"),
     [

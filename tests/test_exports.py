@@ -401,6 +401,42 @@ def test_equal_advantages_are_no_training_data(tmp_path, capsys):
     assert "all advantages of alice are equal" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("method", ["prefix", "aria"])
+def test_rounding_is_no_advantage(tmp_path, capsys, method):
+    """0.7 times gamma, added up and divided again, is 0.7 times gamma but for the last bit."""
+    log = log_file(tmp_path, episodes=41, roles=1)
+    found = [{**json.loads(line), "rewards": {"alice": 0.7}} for line in log.open()]
+    log.write_text("\n".join(json.dumps(entry) for entry in found), "utf-8")
+    options = ["--method", method, "--to", "kto", "--out", str(tmp_path / "k")]
+    assert main(["export", str(log), *options]) == 1
+    assert "all advantages of alice are equal" in capsys.readouterr().err
+
+
+def test_of_a_larger_table_the_rows_of_the_log_are_exported_and_scaled(tmp_path, capsys):
+    log = log_file(tmp_path)
+    credit_of(log)
+    table = tmp_path / "credit.parquet"
+    fewer = tmp_path / "fewer.jsonl"
+    fewer.write_text("\n".join(log.read_text().splitlines()[:10]))
+    out = tmp_path / "out"
+    given = ["--credit", str(table), "--to", "swift", "--out", str(out)]
+    assert main(["export", str(fewer), *given, "--agent", "alice"]) == 0
+    said = capsys.readouterr().out
+    whole = pd.read_parquet(table)
+    own = whole[(whole["role"] == "alice") & whole["episode_id"].isin({f"e{n}" for n in range(10)})]
+    assert f"{len(own)} actions: {len(whole) - len(own)} further rows of --credit" in said
+    assert "joined" not in said
+    weights = [
+        m["loss_scale"] for c in lines_of(out / "alice.jsonl")
+        for m in c["messages"] if "loss_scale" in m
+    ]  # fmt: skip
+    expected = np.exp(own["advantage"] / own["advantage"].std(ddof=0)).clip(1 / 20, 20)
+    np.testing.assert_allclose(weights, expected)
+    fewer.write_text(log.read_text().replace('"e', '"other'))
+    assert main(["export", str(fewer), *given]) == 1
+    assert "120 of 120 rows are no actions of this log" in capsys.readouterr().err
+
+
 def test_every_role_has_a_file_of_its_own():
     taken: set[str] = set()
     for role in ("Agent 1", "Agent_1", "Agent/1", "../x", "客服"):

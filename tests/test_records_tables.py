@@ -116,3 +116,11 @@ def test_somebody_elses_credit_is_a_number_for_every_turn(values, problem):
     entry = {"messages": said, "rewards": {"a": 1}, "info": {"turn_rewards": values}}
     with pytest.raises(AriaError, match=problem):
         read_entries([entry], Reading(column="turn_rewards"))
+
+
+@pytest.mark.parametrize(("values", "given"), [([0.5], [0.5, None]), ([0.5, 2], [0.5, 2.0])])
+def test_moves_that_are_left_out_need_no_number(values, given):
+    messages = [{"role": "a", "content": text} for text in ("Half each?", "Submit")]
+    entry = {"messages": messages, "rewards": {"a": 1}, "info": {"moves": [1], "own": values}}
+    (episode,) = read_entries([entry], Reading(column="own", moves=False))
+    assert [utterance.given for utterance in episode.utterances] == given

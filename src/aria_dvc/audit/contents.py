@@ -32,8 +32,8 @@ def contents(log: Log, final: np.ndarray) -> dict[str, Any]:
 def _role(log: Log, final: np.ndarray, role: str) -> dict[str, Any]:
     mine = log.role == role
     acting = mine & log.is_action
-    first = acting & (log.turn == 1)
-    rewards = final[first]
+    places = np.flatnonzero(acting)
+    rewards = final[places[np.unique(log.episode[places], return_index=True)[1]]]
     turns = own_turns(log.episode, log.role)[1][mine & (log.turn == 1)]
     return {
         "utterances": int(mine.sum()),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aria_dvc.aside import written_aside
-from aria_dvc.credit.cli import credit_table_of
+from aria_dvc.credit.cli import NOT_PARQUET, credit_table_of
 from aria_dvc.credit.options import (
     DECIDING,
     add_credit_options,
@@ -89,7 +89,7 @@ def run_export(args: argparse.Namespace) -> None:
     """
     _check(args)
     from aria_dvc.credit.written import read_credit
-    from aria_dvc.exports.turns import chats_of, check_table, check_texts, counted
+    from aria_dvc.exports.turns import chats_of, check_table, counted, rows_of
 
     with reading_of(args) as reading:
         table = read_credit(args.credit) if args.credit else credit_table_of(args, reading)[0]
@@ -101,10 +101,12 @@ def run_export(args: argparse.Namespace) -> None:
             check_table(args.logs, again, table)
         _write_table(args, table)
         return
-    chats = chats_of(args.logs, again, table)
-    if args.credit:
-        check_texts(chats)
     counts: Counter[str] = Counter()
+    if args.credit:
+        whole, table = table, rows_of(args.logs, again, table)
+        if others := len(whole) - len(table):
+            counts["further rows of --credit, which are no actions here"] = others
+    chats = chats_of(args.logs, again, table)
     seen: Counter[str] = Counter()
     with written_aside(args.out) as aside:
         files = write_files(aside, args.to, records_of(args, counted(chats, seen), table, counts))
@@ -211,6 +213,8 @@ def _check(args: argparse.Namespace) -> None:
 
         mine = table_with(COLUMNS) if args.to == "parquet" else _is_table
         check_files(args, {"--out": (args.out, mine)}, inputs)
+        if args.to == "parquet" and args.out.suffix.lower() in NOT_PARQUET:
+            raise AriaError(f"--out: {args.out} would hold Parquet: name it so, or take --to csv")
         return
     check_files(args, {}, inputs)
     _check_folder(args)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LARGEST = 20.0
+EQUAL = 1e-9  # a spread below this share of the largest credit is rounding
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,12 @@ def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scal
     """
     check_numbers(beta, least)
     spread = {}
-    for role, own in table.groupby("role")["advantage"]:
-        deviation = math.sqrt(variance(own.to_numpy()))
-        if not deviation > 0:
+    for role, own in table.groupby("role")[["advantage", "credit"]]:
+        deviation = math.sqrt(variance(own["advantage"].to_numpy()))
+        if not deviation > EQUAL * float(own["credit"].abs().max()):
             raise AriaError(
                 f"all advantages of {role} are equal: nothing to learn from; take another "
-                "--method, or more episodes of different outcome"
+                "--method, or more episodes of different outcome, or name the others by --agent"
             )
         spread[str(role)] = deviation
     return Scale(spread, beta, least)

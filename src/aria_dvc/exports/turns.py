@@ -142,6 +142,14 @@ def _no_credit(episode: str, position: int) -> AriaError:
     )
 
 
+def _no_actions(count: int, of: int, episode: str, position: int) -> AriaError:
+    return AriaError(
+        f"--credit: {count} of {of} rows are no actions of this log (the first: episode {episode}, "
+        f"position {position}): give the very log that the table was made of, with the same "
+        "--agent and --no-moves"
+    )
+
+
 def _other_text(episode: str) -> AriaError:
     return AriaError(
         f"--credit: episode {episode} says something else there than when its "
@@ -149,14 +157,25 @@ def _other_text(episode: str) -> AriaError:
     )
 
 
-def check_texts(chats: Chats) -> None:
-    """Raises AriaError where the table's texts are not those of the log."""
+def rows_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a credit table that are of actions of these logs, as they are read.
+
+    Raises AriaError where there is none, or its text is another than the log's.
+    """
     from aria_dvc.credit.table import sha_of
 
-    for chat in chats():
-        for turn in chat.turns:
-            if turn.row["text_sha"] != sha_of(turn.text):
-                raise _other_text(chat.episode_id)
+    keys = list(zip(table["episode_id"], table["position"], strict=True))
+    told = dict(zip(keys, table["text_sha"], strict=True))
+    found: set[tuple[str, int]] = set()
+    for turns, _ in _tables(paths, reading):
+        for key, (_, is_action, text) in _lines(turns).items():
+            if is_action and key in told:
+                if told[key] != sha_of(text):
+                    raise _other_text(key[0])
+                found.add(key)
+    if not found:
+        raise _no_actions(len(table), len(table), *keys[0])
+    return table[[key in found for key in keys]].reset_index(drop=True)
 
 
 def check_table(paths: list[Path], reading: Reading, table: pd.DataFrame) -> None:
@@ -178,9 +197,4 @@ def check_table(paths: list[Path], reading: Reading, table: pd.DataFrame) -> Non
             elif is_action:
                 raise _no_credit(*key)
     if left:
-        episode, position = next(iter(left))
-        raise AriaError(
-            f"--credit: {len(left)} of {len(table)} rows are no actions of this log (the first: "
-            f"episode {episode}, position {position}): give the very log that the table was made "
-            "of, with the same --agent and --no-moves"
-        )
+        raise _no_actions(len(left), len(table), *next(iter(left)))

@@ -8,6 +8,7 @@ from typing import Any
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.formats.base import LARGEST, BadEntry, is_number
 from aria_dvc.records.reading import described
+from aria_dvc.records.tables import moves_left_out
 
 _LISTS = ("messages", "traj")
 
@@ -16,7 +17,8 @@ def note_given(episode: Episode, entry: dict[str, Any], column: str) -> None:
     """Set `given` of the utterances that have a number of this name.
 
     It is a key of a message, a column of a table of utterances, or a list of the entry (or of its
-    `info`, also of a trace) with one number for every utterance of each role with a reward.
+    `info`, also of a trace) with one number for every utterance of each role with a reward, with or
+    without the moves that are left out of credit.
 
     Raises BadEntry for what is no number, or a list of another length.
     """
@@ -52,7 +54,10 @@ def _from_list(episode: Episode, entry: dict[str, Any], column: str) -> None:
         return
     if not isinstance(values, list):
         raise BadEntry(f"{column} is {described(values)}: give one number a turn")
-    acting = [u for u in episode.utterances if u.role in episode.rewards]
+    moves = moves_left_out(episode)
+    judged = [place for place, u in enumerate(episode.utterances) if u.role in episode.rewards]
+    credited = [place for place in judged if not moves[place]]
+    acting = [episode.utterances[at] for at in (judged if len(values) == len(judged) else credited)]
     if len(values) != len(acting):
         raise BadEntry(
             f"{column} has {len(values)} values for {len(acting)} turns that are credited: give "
