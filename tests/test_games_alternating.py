@@ -342,5 +342,5 @@ def test_wrong_names_are_met_with_the_nearest():
 
 def test_money_is_exact_even_with_decimals():
     match = play(BARGAINING.start({**CONFIG_B, "messages": False}), "I take 33.3333.")
-    assert match.lines == [("alice", "Alice gets 33.3333, Bob gets 66.6667.")]
+    assert match.lines == [("alice", "I keep 33.3333.")]
     assert match.offers == [Fraction("33.3333")]
