@@ -437,6 +437,14 @@ def test_of_a_larger_table_the_rows_of_the_log_are_exported_and_scaled(tmp_path,
     assert "120 of 120 rows are no actions of this log" in capsys.readouterr().err
 
 
+def test_parquet_is_not_written_under_the_name_of_csv(tmp_path, capsys):
+    log, out = log_file(tmp_path), tmp_path / "credit.csv"
+    options = ["--method", "prefix", "--to", "parquet", "--out", str(out)]
+    assert main(["export", str(log), *options]) == 1
+    assert "credit.csv would hold Parquet" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_every_role_has_a_file_of_its_own():
     taken: set[str] = set()
     for role in ("Agent 1", "Agent_1", "Agent/1", "../x", "客服"):

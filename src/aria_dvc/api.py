@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -12,9 +11,9 @@ import numpy as np
 from aria_dvc.credit.logs import credit_of, embedded, log_of_entries, read_logs
 from aria_dvc.credit.settings import EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
-from aria_dvc.records.formats.base import BadEntry
+from aria_dvc.records.formats.base import BadEntry, is_number
 from aria_dvc.records.reading import Reading
-from aria_dvc.records.row_entries import entry_of, preamble_of
+from aria_dvc.records.row_entries import entry_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +86,7 @@ def _read(
         rows = _in_order(log, need_rewards)
         entries = list(_entries(rows, need_rewards))
         read = log_of_entries(entries, need_rewards=need_rewards, **options)
-        return read, _own_positions(rows, read)
+        return read, _own_positions(rows, entries, read)
     if log and all(isinstance(part, str | Path) for part in log):
         paths = cast("Sequence[str | Path]", log)
         return read_logs(paths, need_rewards=need_rewards, **options), None
@@ -130,8 +129,7 @@ def _numeric(column: pd.Series) -> pd.Series:
     """(n,) bool: numbers, and no bool, which counts as 0 or 1 elsewhere."""
     if column.dtype.kind in "iuf":
         return column.notna()
-    real = column.map(lambda value: isinstance(value, Real) and not isinstance(value, bool))
-    return real & column.notna()
+    return column.map(is_number) & column.notna()
 
 
 def _refuse(bad: pd.Series, frame: pd.DataFrame, problem: str) -> None:
@@ -141,14 +139,18 @@ def _refuse(bad: pd.Series, frame: pd.DataFrame, problem: str) -> None:
         raise AriaError(f"log: row {rows[0]} (episode {episode}) {problem}")
 
 
-def _own_positions(rows: pd.DataFrame, log: Log) -> np.ndarray | None:
+def _own_positions(
+    rows: pd.DataFrame, entries: Sequence[Mapping[str, Any]], log: Log
+) -> np.ndarray | None:
     """(n,) what the ordered rows say for `position`; a log's own is the place in its episode."""
     if "position" not in rows:
         return None
     assert log.position is not None
-    starts = np.searchsorted(rows["episode_id"].factorize()[0], log.episode)
-    place = log.position - _instructions(rows)[starts]
-    return cast("np.ndarray", rows["position"].to_numpy()[starts + place])
+    episode = rows["episode_id"].factorize()[0]
+    messages = np.array([len(entry["messages"]) for entry in entries], np.int64)
+    before = messages - np.bincount(episode)  # what a preamble puts before an episode's rows
+    starts = np.searchsorted(episode, log.episode) - before[log.episode]
+    return cast("np.ndarray", rows["position"].to_numpy()[starts + log.position])
 
 
 def _entries(rows: pd.DataFrame, need_rewards: bool) -> Iterator[dict[str, Any]]:
@@ -167,14 +169,6 @@ def _entries(rows: pd.DataFrame, need_rewards: bool) -> Iterator[dict[str, Any]]
             yield entry_of(str(episode), said)
         except BadEntry as problem:
             raise AriaError(f"log: episode {episode}: {problem}") from None
-
-
-def _instructions(rows: pd.DataFrame) -> np.ndarray:
-    """(n,) the system messages before an episode's rows, where its first row holds them."""
-    if "preamble" not in rows:
-        return np.zeros(len(rows), np.int64)
-    held = rows["preamble"].where(~rows.duplicated("episode_id"), None)
-    return np.array([len(preamble_of(None if _is_missing(v) else v)) for v in held], np.int64)
 
 
 def _is_missing(value: Any) -> bool:

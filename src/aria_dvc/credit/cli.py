@@ -148,9 +148,14 @@ def _check_files(args: argparse.Namespace) -> None:
     if args.embed:
         inputs["--embed"] = [Path(embedder_weights(args.embed))]
     check_files(args, outputs, inputs)
-    if args.out.suffix.lower() in NOT_PARQUET:
+    check_parquet_name(args.out)
+
+
+def check_parquet_name(out: Path) -> None:
+    """Raises AriaError for a credit table under the name of another format."""
+    if out.suffix.lower() in NOT_PARQUET:
         raise AriaError(
-            f"--out: {args.out} would hold Parquet: name it credit.parquet, say; `aria export --to "
+            f"--out: {out} would hold Parquet: name it credit.parquet, say; `aria export --to "
             "csv` writes CSV"
         )
 

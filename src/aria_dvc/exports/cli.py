@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aria_dvc.aside import written_aside
-from aria_dvc.credit.cli import NOT_PARQUET, credit_table_of
+from aria_dvc.credit.cli import check_parquet_name, credit_table_of
 from aria_dvc.credit.options import (
     DECIDING,
     add_credit_options,
@@ -213,8 +213,8 @@ def _check(args: argparse.Namespace) -> None:
 
         mine = table_with(COLUMNS) if args.to == "parquet" else _is_table
         check_files(args, {"--out": (args.out, mine)}, inputs)
-        if args.to == "parquet" and args.out.suffix.lower() in NOT_PARQUET:
-            raise AriaError(f"--out: {args.out} would hold Parquet: name it so, or take --to csv")
+        if args.to == "parquet":
+            check_parquet_name(args.out)
         return
     check_files(args, {}, inputs)
     _check_folder(args)
