@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LARGEST = 20.0
-EQUAL = 1e-9  # a spread below this share of the largest credit is rounding
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,8 @@ def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scal
     Raises:
         AriaError: numbers out of range, or a role whose advantages are all equal.
     """
+    from aria_dvc.learning.advantages import EQUAL
+
     check_numbers(beta, least)
     spread = {}
     for role, own in table.groupby("role")[["advantage", "credit"]]:
