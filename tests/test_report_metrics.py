@@ -23,7 +23,6 @@ from aria_dvc.players.strategies import STRATEGIES
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.report.evaluation import adjust, evaluation_metrics, leaderboard, with_holm
 from aria_dvc.report.intervals import (
-    clustered_bootstrap,
     clustered_interval,
     design_effect,
     doubt,
@@ -120,13 +119,13 @@ def test_pairs_of_their_own_configurations_have_the_paired_t_interval():
     assert result["high"] == pytest.approx(0.4 + 2.7764451052 * error)
 
 
-def test_equal_differences_have_no_interval():
+def test_a_few_equal_differences_are_undecided():
     assert paired_difference(np.ones(3, bool), np.zeros(3, bool), np.arange(3)) == {
         "pairs": 3,
         "clusters": 3,
         "mean": 1.0,
-        "low": None,
-        "high": None,
+        "low": pytest.approx(1 - math.sqrt(2) * (1 - 0.43850), abs=1e-4),  # Wilson of 3 in 3
+        "high": 1.0,
         "gained": 3,
         "lost": 0,
         "p": 0.25,
@@ -312,25 +311,41 @@ def played(variant, episode, won, kind="", role="alice", winnable=True):
     }
 
 
-def test_the_bootstrap_draws_clusters():
-    """Its interval covers the truth where that over single values does not."""
+@pytest.mark.parametrize("clusters", [2, 3, 5, 30])
+def test_means_of_a_few_clusters_have_an_interval_that_covers_the_truth(clusters):
+    """Where one over single values does not, nor, below some ten clusters, a bootstrap."""
     rng = np.random.default_rng(0)
-    clusters, covered = np.repeat(np.arange(30), 8), np.zeros(2)
-    for _ in range(200):
-        values = np.repeat(rng.normal(0.3, 1.0, 30), 8) + rng.normal(0, 0.3, 240)
-        for place, labels in enumerate((clusters, np.arange(240))):
-            found = clustered_bootstrap(values, labels)
+    labels, covered = np.repeat(np.arange(clusters), 8), np.zeros(2)
+    for _ in range(2000):
+        values = np.repeat(rng.normal(0.3, 1.0, clusters), 8) + rng.normal(0, 0.3, 8 * clusters)
+        for place, of in enumerate((labels, np.arange(8 * clusters))):
+            found = clustered_interval(values, of)
             covered[place] += found["low"] <= 0.3 <= found["high"]
-    assert covered[0] / 200 > 0.88
-    assert covered[1] / 200 < 0.75
+    assert 0.93 < covered[0] / 2000 < 0.97
+    assert covered[1] / 2000 < 0.75
 
 
 def test_what_does_not_vary_between_clusters_has_no_interval():
-    assert clustered_bootstrap(np.zeros(0), np.zeros(0))["mean"] is None
+    assert clustered_interval(np.zeros(0), np.zeros(0))["mean"] is None
     for values, clusters in (([0.1, 0.3], [0, 0]), ([0.1, 0.3, 0.3, 0.1], [0, 0, 1, 1])):
-        found = clustered_bootstrap(np.array(values), np.array(clusters))
+        found = clustered_interval(np.array(values), np.array(clusters))
         assert found["mean"] == pytest.approx(0.2)
         assert (found["low"], found["high"]) == (None, None)
+
+
+@pytest.mark.parametrize(("after", "before"), [(1, 0), (0, 1)])
+def test_a_clean_sweep_is_shown(after, before):
+    """Every game gained, or lost: the interval of two rates stands in for that of no spread."""
+    won = np.array([after, before], dtype=bool)
+    found = paired_difference(*np.repeat(won[:, None], 24, axis=1), np.arange(24))
+    wilson = 1.96**2 / (24 + 1.96**2)  # what Wilson leaves of the other outcome
+    nearest = 1 - math.sqrt(2) * wilson
+    assert min(abs(found["low"]), abs(found["high"])) == pytest.approx(nearest, abs=1e-3)
+    assert max(abs(found["low"]), abs(found["high"])) == 1.0
+    assert is_shown(found)
+    assert not found["undecided"]
+    same = paired_difference(*np.repeat(won[:, None], 24, axis=1), np.repeat(0, 24))
+    assert (same["low"], same["high"]) == (None, None)  # one configuration tells of no other
 
 
 def several_games():

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -14,11 +15,12 @@ import pytest
 from report_page import HOSTILE, made_evaluation, made_log, made_page, made_tables
 
 from aria_dvc.intentions.cuts import nested_labels
+from aria_dvc.learning.calibration import fit_metrics
 from aria_dvc.report.evaluation import rates
 from aria_dvc.report.intervals import paired_difference
 from aria_dvc.report.page.blocks import by_turn, log_block, occupancy, shares, sizes
 from aria_dvc.report.page.document import Page, as_script, document, reach
-from aria_dvc.report.page.results import results, verdict
+from aria_dvc.report.page.results import learning_block, results, verdict
 from aria_dvc.report.page.tree import tree_block
 from aria_dvc.shown import printable
 
@@ -280,6 +282,16 @@ def test_equal_runs_are_equal_pages(page, tables):
     assert again == page[1]
     other = document(made_page(tables))
     assert re.search(r"run (\w{8})", other)[1] != re.search(r"run (\w{8})", again)[1]
+
+
+def test_the_script_reads_of_the_reward_model_what_the_page_holds():
+    """A name that it does not hold ends the script, and with it the whole page."""
+    metrics = {**fit_metrics(np.array([0.0, 1.0]), np.array([0.2, 0.9]), 0.5), "not_trained": "x"}
+    held = learning_block("adversarial", pd.DataFrame(), {}, metrics)["reward_model"]
+    script = (files("aria_dvc.report.page") / "data" / "figures.js").read_text()
+    read = re.search(r"const \{([^}]*)\} = data\.learning\.reward_model", script)[1]
+    names = {name.partition(":")[0].strip() for name in read.split(",")}
+    assert {"r2", "mse", "not_trained"} <= names <= held.keys()
 
 
 def test_a_page_without_evaluation_or_warnings():

@@ -95,9 +95,10 @@ def drawn(groups: Mapping[str, str], count: int | None, seed: int) -> list[str]:
     for episode, group in groups.items():
         members.setdefault(group, []).append(episode)
     rng = np.random.default_rng(seed)
+    wholes = list(members.values())
     kept: list[str] = []
-    for place in rng.permutation(len(members)):
-        whole = list(members.values())[place]
+    for place in rng.permutation(len(wholes)):
+        whole = wholes[place]
         if not kept and len(whole) > count:
             return rng.choice(whole, count, replace=False).tolist()
         kept += whole if len(kept) + len(whole) <= count else []

@@ -71,9 +71,7 @@ def credited_rewards(
 def _credited(episode: Episode, given: dict[str, Any], agents: tuple[str, ...]) -> dict[str, float]:
     rewards = _of_speakers(episode, given, agents or (ASSISTANT,))
     bounded = episode.record.reward_rule != "utility"
-    for role, reward in rewards.items():
-        _check_reward(role, reward, bounded)
-    rewards = {role: _plain(reward) for role, reward in rewards.items()}
+    rewards = {role: _reward(role, reward, bounded) for role, reward in rewards.items()}
     if not rewards:
         raise BadEntry("no reward: give a final reward for at least one role")
     if agents:
@@ -124,13 +122,11 @@ def _of_agents(
     return kept
 
 
-def _plain(reward: Any) -> float:
-    """The number as JSON takes it; those of a log in memory may be NumPy's."""
-    return reward if isinstance(reward, int | float) else float(reward)
+def _reward(role: str, reward: Any, bounded: bool) -> float:
+    """A final reward, in [0, 1]; only a utility recorded as such may be any finite number.
 
-
-def _check_reward(role: str, reward: Any, bounded: bool) -> None:
-    """Final rewards lie in [0, 1]; only a utility recorded as such may be any finite number."""
+    That of a log in memory may be one of NumPy's: returned is a number as JSON takes it.
+    """
     if not is_number(reward) or not math.isfinite(reward):
         got = described(reward)
         raise BadEntry(f"reward of {role} is {got}: a finite number is needed")
@@ -138,3 +134,4 @@ def _check_reward(role: str, reward: Any, bounded: bool) -> None:
         raise BadEntry(f"reward of {role} is {reward:g}, beyond {LARGEST:g}: rescale, or remove it")
     if bounded and not 0.0 <= reward <= 1.0:
         raise BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")
+    return reward if isinstance(reward, int | float) else float(reward)

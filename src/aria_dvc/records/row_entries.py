@@ -209,7 +209,7 @@ def entry_of(episode: Any, rows: list[Row]) -> Row:
         raise BadEntry(f"{broken}: quote texts with commas or line breaks")
     if episode is None:
         raise BadEntry("no episode_id: every row needs one")
-    first, instructions = rows[0], before(rows)
+    first, instructions = rows[0], _before(rows)
     acts = [_acts(row.get("is_action")) for row in rows]
     said = [row for row, acting in zip(rows, acts, strict=True) if acting is not False]
     remedy = f"the final reward {_SAME} (discounting is done here)"
@@ -246,9 +246,9 @@ def _speaker(row: Row) -> Row:
     return {"role": spoken, "name": who}
 
 
-def before(rows: list[Row]) -> list[Row]:
+def _before(rows: list[Row]) -> list[Row]:
     """The system messages before the first row: what is kept of them, as many as its position."""
-    texts = preamble_of(rows[0].get("preamble"))
+    texts = _preamble_of(rows[0].get("preamble"))
     start = _start(rows)
     if start is not None and start < len(texts):
         raise BadEntry(f"position begins at {start} behind {len(texts)} messages of preamble")
@@ -256,7 +256,7 @@ def before(rows: list[Row]) -> list[Row]:
     return [{"role": SYSTEM, "content": text} for text in texts]
 
 
-def preamble_of(value: Any) -> list[str]:
+def _preamble_of(value: Any) -> list[str]:
     """The system messages in a cell of the column preamble.
 
     Raises BadEntry for what is no list of texts.

@@ -1,8 +1,8 @@
 """How the policies did: rates, means and paired differences, each with its interval.
 
-Rates have Wilson's interval with the design effect of configurations, means a bootstrap over
-configurations, differences of won games an interval clustered by configuration and McNemar's exact
-p, adjusted by Holm for all differences that are shown together.
+Rates have Wilson's interval with the design effect of configurations, means and differences a t
+interval clustered by configuration, those of won games McNemar's exact p too, adjusted by Holm for
+all differences that are shown together.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.report.intervals import (
-    clustered_bootstrap,
+    clustered_interval,
     doubt,
     holm,
     paired_difference,
@@ -168,8 +168,8 @@ def _gains(games: pd.DataFrame, baselines: Sequence[str]) -> dict[str, Any]:
 
 
 def _gain(tables: dict[str, pd.DataFrame], name: str, baseline: str) -> dict[str, Any]:
-    """See `paired_difference`; `<measure>`: mean difference with a bootstrap over configurations,
-    null where the two have no game with that measure."""
+    """See `paired_difference`; `<measure>`: mean difference with its `clustered_interval` by
+    configuration, null where the two have no game with that measure."""
     pairs = tables["won"][[name, baseline]].dropna()
     after, before = pairs.to_numpy(dtype=bool).T
     result = paired_difference(after, before, pairs.index.get_level_values("config").to_numpy())
@@ -178,7 +178,7 @@ def _gain(tables: dict[str, pd.DataFrame], name: str, baseline: str) -> dict[str
             known = tables[measure][[name, baseline]].astype(float).dropna()
             gap = (known[name] - known[baseline]).to_numpy()
             configs = known.index.get_level_values("config").to_numpy()
-            result[measure] = clustered_bootstrap(gap, configs) if len(gap) else None
+            result[measure] = clustered_interval(gap, configs) if len(gap) else None
     return result
 
 
@@ -229,7 +229,7 @@ def _means(part: pd.DataFrame) -> dict[str, Any]:
     for name in MEASURES:
         if name in part and len(known := part[part[name].notna()]):
             values = known[name].to_numpy(dtype=float)
-            found[name] = clustered_bootstrap(values, known["config"].to_numpy())
+            found[name] = clustered_interval(values, known["config"].to_numpy())
     return found
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.credit.skill import groups_of
-from aria_dvc.report.intervals import clustered_bootstrap
+from aria_dvc.report.intervals import clustered_interval
 from aria_dvc.report.names import class_terms, shortened, told_apart
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ COLUMNS = {
     "position": "mean place in the dialogue, from 0 (first utterance) to 1 (last)",
     "credit": "mean credit of its actions",
     "above_turn": "mean of the credit minus the mean credit of the same role and own turn",
-    "above_turn_low": "lower end of its 95 % bootstrap interval over groups of episodes",
+    "above_turn_low": "lower end of its 95 % t interval clustered by group of episodes",
     "above_turn_high": "upper end",
     "spread": "standard deviation (population) of the credit of its actions",
 }
@@ -60,7 +60,7 @@ def intention_table(
 
     Returns:
         The columns of COLUMNS; what is said of credit is NaN without actions, an interval also
-        where there is none (see `clustered_bootstrap`).
+        where there is none (see `clustered_interval`).
     """
     import pandas as pd
 
@@ -138,7 +138,7 @@ def _said(log: Log, rows: np.ndarray) -> dict[str, Any]:
 def _worth(log: Log, rows: np.ndarray, value: np.ndarray, above: np.ndarray) -> dict[str, Any]:
     """Credit of an intention's actions; NaN where it has none, or no interval."""
     acting = rows[log.is_action[rows]]
-    found = clustered_bootstrap(above[acting], groups_of(log, acting))
+    found = clustered_interval(above[acting], groups_of(log, acting))
     low, high = (np.nan if found[name] is None else found[name] for name in ("low", "high"))
     return {
         "credit": float(value[acting].mean()) if len(acting) else np.nan,

@@ -14,7 +14,6 @@ from statsmodels.stats.proportion import proportion_confint
 
 CONFIDENCE = 0.95
 POWER = 0.8
-RESAMPLES = 2000
 ROUNDING = 1e-12
 BOUNDS = ("low", "high")
 SIGNIFICANT = 0.05
@@ -99,7 +98,8 @@ def paired_difference(
 
     Returns:
         pairs, clusters: their numbers.
-        mean, low, high: difference of the rates, and its interval (see `clustered_interval`).
+        mean, low, high: difference of the rates, and its interval (see `clustered_interval`, and
+        `_of_rates` where configurations agree exactly on a difference).
         gained, lost: pairs that only `after`, or only `before`, won.
         p: exact McNemar test; null without pairs.
         undecided, games_needed: see `doubt`.
@@ -107,14 +107,26 @@ def paired_difference(
     difference = after.astype(int) - before.astype(int)
     gained, lost = int((difference > 0).sum()), int((difference < 0).sum())
     pairs = len(difference)
+    interval = clustered_interval(difference, clusters)
+    if gained != lost and interval["low"] is None and interval["clusters"] > 1:
+        interval |= _of_rates(rate(after, clusters), rate(before, clusters))
     found = {
         "pairs": pairs,
-        **clustered_interval(difference, clusters),
+        **{name: interval[name] for name in ("clusters", "mean", *BOUNDS)},
         "gained": gained,
         "lost": lost,
         "p": mcnemar(gained, lost) if pairs else None,
     }
     return {**found, **doubt(found)}
+
+
+def _of_rates(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, float]:
+    """The interval of the difference of two rates, as if independent, made of theirs (Newcombe,
+    1998, method 10): it has a width where every configuration gained alike, say all games."""
+    mean = after["rate"] - before["rate"]
+    down = math.hypot(after["rate"] - after["low"], before["high"] - before["rate"])
+    up = math.hypot(after["high"] - after["rate"], before["rate"] - before["low"])
+    return {"low": mean - down, "high": mean + up}
 
 
 def is_shown(difference: Mapping[str, Any]) -> bool:
@@ -140,69 +152,33 @@ def doubt(difference: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> dict[str, Any]:
-    """Mean of (n,) int values with a t interval that takes clusters, not values, as independent.
+    """Mean of (n,) values with a t interval that takes clusters, not values, as independent.
 
     With G clusters, n_g values and mean m_g in cluster g, and m over all values, the squared
     standard error is G / (G - 1) * sum_g (n_g / n * (m_g - m))^2, and t has G - 1 degrees of
     freedom: for clusters of one size the t interval over their means, for clusters of one value
-    that over the values.
+    that over the values. It keeps its 95 % with few clusters, where a bootstrap does not.
 
     Returns:
-        clusters: G; mean; low, high: null for fewer than two clusters, or if all m_g are equal.
+        count, clusters: n and G; mean: null without values; low, high: null for fewer than two
+        clusters, or if all m_g are equal but for rounding.
     """
-    if not len(values):
-        return {"clusters": 0, "mean": None, "low": None, "high": None}
-    _, group = np.unique(clusters, return_inverse=True)
-    sizes = np.bincount(group)
-    sums = np.bincount(group, weights=values)
-    count, n, total = len(sizes), len(values), int(values.sum())
-    deviations = (n * sums - total * sizes) / n**2  # a difference of whole numbers: 0 is exact
-    low = high = None
-    if count > 1 and deviations.any():
-        error = math.sqrt(count / (count - 1) * float(np.square(deviations).sum()))
-        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
-        low, high = total / n - half, total / n + half
-    return {"clusters": count, "mean": total / n, "low": low, "high": high}
-
-
-def clustered_bootstrap(values: np.ndarray, clusters: np.ndarray) -> dict[str, Any]:
-    """Mean of (n,) float64 values with a bootstrap interval that draws clusters, not values.
-
-    The bias-corrected and accelerated interval (BCa) of scipy, seeded, over the clusters' sums and
-    sizes.
-
-    Returns:
-        mean: null without values. low, high: null for fewer than two clusters, or if the clusters'
-        means are all equal but for rounding. count, clusters: numbers of values and clusters.
-    """
-    if not len(values):
-        return {"mean": None, "low": None, "high": None, "count": 0, "clusters": 0}
     _, group = np.unique(clusters, return_inverse=True)
     sizes, sums = np.bincount(group), np.bincount(group, weights=values)
+    count, n = len(sizes), len(values)
+    mean = float(sums.sum()) / n if n else None
     low = high = None
-    if len(sizes) > 1 and not _are_equal(sums / sizes, float(np.abs(values).max())):
-        low, high = _bootstrapped(sums, sizes)
-    mean = float(values.mean())
-    return {"mean": mean, "low": low, "high": high, "count": len(values), "clusters": len(sizes)}
+    if mean is not None and count > 1 and not _are_equal(sums / sizes, np.abs(values).max()):
+        deviations = (sums - sizes * mean) / n
+        error = math.sqrt(count / (count - 1) * float(np.square(deviations).sum()))
+        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
+        low, high = mean - half, mean + half
+    return {"count": n, "clusters": count, "mean": mean, "low": low, "high": high}
 
 
 def _are_equal(values: np.ndarray, size: float = 1.0) -> bool:
     """Whether values differ by no more than what rounding makes of numbers of that size."""
     return bool(np.ptp(values) <= ROUNDING * max(1.0, size))
-
-
-def _bootstrapped(sums: np.ndarray, sizes: np.ndarray) -> tuple[float | None, float | None]:
-    found = stats.bootstrap(
-        (sums, sizes),
-        lambda total, count, axis=-1: total.sum(axis=axis) / count.sum(axis=axis),
-        paired=True,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    low, high = float(found.low), float(found.high)
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
 
 def share_of_turns(counted: np.ndarray, turns: np.ndarray) -> dict[str, Any]:

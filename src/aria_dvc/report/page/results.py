@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Block = dict[str, Any]
-TRAINING = ("kl_per_action", "entropy_per_action", "gradient_norm", "loss", "tokens")
+TRAINING = ("kl_per_action", "entropy_per_action", "gradient_norm", "loss")
 HISTORY = ("loss", "gradient_norm", "entropy_per_action")
 
 

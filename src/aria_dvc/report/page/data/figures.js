@@ -129,10 +129,10 @@ const interval = (mean, low, high) => ({
 });
 
 function tellRewardModel(data) {
-  const { not_trained: why, r2, r2_low: low, r2_high: high, mse, mse_of_mean: base } = data.learning.reward_model;
+  const { not_trained: why, r2, r2_low: low, r2_high: high, mse, mse_of_baseline: base } = data.learning.reward_model;
   const between = low === null || low === undefined ? "" : ` (${low.toFixed(3)} to ${high.toFixed(3)})`;
   const explained = r2 === null ? "all held-out returns are equal: nothing to explain" : `R2 ${r2?.toFixed(3)}${between}`;
-  const text = why !== undefined ? `not trained: ${why}` : r2 === undefined ? "none" : `${explained}; squared error ${mse.toPrecision(3)}, of the mean alone ${base.toPrecision(3)}`;
+  const text = why !== undefined ? `not trained: ${why}` : r2 === undefined ? "none" : `${explained}; squared error ${mse.toPrecision(3)}, of the mean by role and turn ${base.toPrecision(3)}`;
   byId("reward-model").textContent = `Reward model, on held-out episodes: ${text}.`;
 }
 
