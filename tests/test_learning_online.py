@@ -200,7 +200,10 @@ def iterations_of(frames):
     return {int(episode.partition("/")[0]) for episode in ids}
 
 
-def test_what_is_credited_refreshed_and_carried_over(start, tmp_path, monkeypatch, believed):
+@pytest.mark.parametrize(("every", "windows"), [(4, [{0, 1}, {2, 3}]), (3, [{0, 1}, {2}])])
+def test_what_is_credited_refreshed_and_carried_over(
+    start, tmp_path, monkeypatch, believed, every, windows
+):
     """Replay of two iterations, refreshes with all since the last one, one optimiser throughout."""
     credited, refreshed, steps = [], [], []
 
@@ -220,13 +223,14 @@ def test_what_is_credited_refreshed_and_carried_over(start, tmp_path, monkeypatc
 
     monkeypatch.setattr(fresh_credit.FreshCredit, "of", of)
     monkeypatch.setattr(online_module, "_finish", finish)
+    scored = SCORED.model_copy(update={"refresh_every": every})
     train_online(
-        POLICY, SCORED, reward_params(epochs=1), PACE, base_of(start), start / "policy",
+        POLICY, scored, reward_params(epochs=1), PACE, base_of(start), start / "policy",
         start / "rm", tmp_path / "out", rollout=Rollouts(base_of(start)), aggregate=recording,
         seed=0, cache=tmp_path / "cache",
     )  # fmt: skip
     assert credited == [{0}, {0, 1}, {1, 2}, {2, 3}]
-    assert refreshed == [{0, 1}, {2, 3}]
+    assert refreshed == windows
     assert steps == [8]
 
 
@@ -471,6 +475,9 @@ def test_another_way_to_play_or_to_score_is_another_run(start, tmp_path):
     better = with_quality(start, tmp_path / "better", **GOOD)
     for model in ("rm", "rm", other, better):
         short(start, tmp_path / "out", counted, model=model, **scored)
+    assert len(played) == 5
+    for others in (["one"], ["one", "two"]):  # who else goes on is no matter of this variant
+        short(start, tmp_path / "out", counted, inputs={"k": 3}, variants=others, weights={"x": 2})
     assert len(played) == 5
 
 

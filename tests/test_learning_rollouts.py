@@ -276,12 +276,29 @@ def test_inputs_follow_how_games_are_played_but_not_how_fast():
     slow = changed(pace={"in_flight": 1, "deadline_s": 1.0})
     assert inputs(hot) != inputs(PARAMS) == inputs(slow)
     endpoints = [Endpoint(base_url=url, model="m", options={"seed": n}) for url, n in URLS]
+    served = PARAMS.online.model_copy(update={"rollouts": "endpoint:gpu"})
     first, moved, other = (
-        inputs(PARAMS.model_copy(update={"endpoints": {"gpu": endpoint}})) for endpoint in endpoints
+        inputs(PARAMS.model_copy(update={"online": served, "endpoints": {"gpu": endpoint}}))
+        for endpoint in endpoints
     )
     assert first != moved != other != first  # another server may have another model of that name
     patient = endpoints[0].model_copy(update={"deadline_s": 1.0, "max_concurrency": 1})
-    assert inputs(PARAMS.model_copy(update={"endpoints": {"gpu": patient}})) == first
+    update = {"online": served, "endpoints": {"gpu": patient}}
+    assert inputs(PARAMS.model_copy(update=update)) == first
+
+
+def test_inputs_hold_nothing_that_changes_no_game():
+    """Or one more variant, credit or endpoint would train all that there are anew."""
+    more, dealt = {"report": Endpoint(base_url="http://c", model="m")}, PARAMS.online.weights
+    for block, update in (
+        ("online", {"variants": ["aria", "other"], "weights": {**dealt, "household": 9.0}}),
+        ("aggregate", {"further": ["gae"]}),
+    ):
+        changed = getattr(PARAMS, block).model_copy(update=update)
+        assert inputs(PARAMS.model_copy(update={block: changed})) == inputs(PARAMS)
+    assert inputs(PARAMS.model_copy(update={"endpoints": more})) == inputs(PARAMS)
+    dealt_otherwise = PARAMS.online.model_copy(update={"weights": {"negotiation": 9.0}})
+    assert inputs(PARAMS.model_copy(update={"online": dealt_otherwise})) != inputs(PARAMS)
 
 
 def test_inputs_follow_the_code_that_plays_and_credits(monkeypatch):

@@ -11,6 +11,7 @@ from aria_dvc.params import check_params, load_params
 
 ROOT = Path(__file__).parent.parent
 OPPONENT = "evaluate.games.bargaining.opponents.bob"
+CITY = "logs.guess_my_city.players"
 BOB = "logs.bargaining.players.bob"
 
 
@@ -183,6 +184,24 @@ def set_at(raw, path, value):
         (OPPONENT, "scriptd:fair", "opponents.bob: unknown player"),
         (OPPONENT, ["scripted:fiar"], "unknown strategy fiar (did"),
         ("embed.source", "endpoint:x", "embed.source: no endpoint x under endpoints (known: none)"),
+        (OPPONENT, [], "evaluate.games.bargaining.opponents: nobody plays bob: name a player"),
+        (f"{OPPONENT}b", "base", "opponents: bargaining has no role bobb (did you mean bob?)"),
+        (OPPONENT, ["base", "policy"], "opponents.bob: policy is what is judged: name who stays"),
+        (OPPONENT, ["base", "scripted:fair", "base"], "bob: base is named 2 times: once will do"),
+        (OPPONENT, "embedded", "bob: embedded cannot play bob in bargaining: name another"),
+        (OPPONENT, "scripted:steady", "bob: scripted:steady cannot play bob in bargaining"),
+        ("evaluate.games.guess_my_city.opponents", {}, "opponents: nobody plays oracle: name"),
+        (f"{CITY}.oracle", "scripted:steady", "scripted:steady cannot play oracle in guess_my_ci"),
+        (f"{CITY}.agent", "scripted:fair", "players.agent: scripted:fair cannot play agent in gu"),
+        (CITY, {"agent": "policy"}, "logs.guess_my_city.players: nobody plays oracle: name a"),
+        ("logs.bargaining.grid", "glee4", "bargaining has no grid glee4 (did you mean glee48?)"),
+        ("evaluate.games.guess_my_city.grid", "glee48", "guess_my_city has no grid glee48"),
+        (
+            "base_model.warm_start_settings.by_game.negotiation.grid",
+            "surplu",
+            "by_game.negotiation.grid: negotiation has no grid surplu (did you mean surplus?)",
+        ),
+        ("seed", 2**32, "seed: input should be less than 4294967296"),
     ],
 )
 def test_what_would_fail_hours_later_is_refused_at_once(raw, path, value, expected):
@@ -203,12 +222,28 @@ def test_what_would_fail_hours_later_is_refused_at_once(raw, path, value, expect
         ("base_url", "nowhere"),
         ("base_url", "http://user:sekret@h/v1"),
         ("base_url", "http://h/v1?key=sekret"),
+        ("base_url", "http://h/v1#sekret"),
+        ("base_url", "http://user:sekret/x@h/v1"),
+        ("base_url", "http://user:sekret@h:99999"),
+        ("base_url", "http://user:sekret@[bad"),
+        ("options", "http://user:sekret@h"),
         ("api_key_env", "sk-sekret-123"),
     ],
 )
 def test_an_endpoint_that_cannot_be_used_is_refused_without_showing_secrets(raw, key, value):
     raw["endpoints"] = {"x": {"base_url": "http://h/v1", "model": "m", key: value}}
     with pytest.raises(AriaError, match=rf"endpoints\.x\.{key}") as caught:
+        check_params(raw)
+    assert "sekret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("endpoints.x", "http://u:sekret@h"), ("online.scorer", "ftp://u:sekret@h"), ("online.scorer", "sekret")],
+)
+def test_an_address_in_the_wrong_place_is_not_shown(raw, path, value):
+    set_at(raw, path, value)
+    with pytest.raises(AriaError, match=path) as caught:
         check_params(raw)
     assert "sekret" not in str(caught.value)
 

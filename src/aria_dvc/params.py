@@ -34,7 +34,7 @@ class Params(Block):
         description="number of intentions: auto = what select_k chooses; an integer "
         "(2..cluster.k_max) overrides it"
     )
-    seed: int = Field(ge=0, description="seeds everything that is random")
+    seed: int = Field(ge=0, lt=2**32, description="seeds everything that is random")
     categories: list[str] = Field(
         description="each has a reward model and policies of its own, for all of its logs"
     )

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ValidationError
 
 from aria_dvc.embedder_specs import embedder_weights
 from aria_dvc.errors import AriaError
-from aria_dvc.player_checks import pool_problems
+from aria_dvc.player_checks import pool_problems, seat_problems
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
 from aria_dvc.policy_checks import estimator_problems, objective_problems
-from aria_dvc.records.names import ADVERSARIAL, PLAYABLE, REWARD_RULES
+from aria_dvc.records.names import ADVERSARIAL, GRIDS, PLAYABLE, REWARD_RULES
 from aria_dvc.settings.block import SECRET, Block
 from aria_dvc.settings.dialogues import LANGUAGE_MODELS, SENTENCE_MODELS
 from aria_dvc.settings.evaluation import TERMS
@@ -45,6 +45,7 @@ def problems_of(params: Params) -> list[str]:
     return [
         *_k_problems(params),
         *_log_problems(params),
+        *_grid_problems(params),
         *_reward_problems(params),
         *_variant_problems(params),
         *_player_problems(params),
@@ -90,6 +91,21 @@ def _log_problems(params: Params) -> list[str]:
         if not params.logs_of(category)
     ]
     return problems + unknown + empty + [p for n in params.logs for p in _one_log(params, n)]
+
+
+def _grid_problems(params: Params) -> Iterator[str]:
+    warm_start = "base_model.warm_start_settings.by_game"
+    named = [
+        *((f"logs.{name}", name, log.grid) for name, log in params.logs.items() if log.is_played),
+        *((f"evaluate.games.{name}", name, of.grid) for name, of in params.evaluate.games.items()),
+        *(
+            (f"{warm_start}.{name}", name, own.grid)
+            for name, own in params.base_model.warm_start_settings.by_game.items()
+        ),
+    ]
+    for where, game, grid in named:
+        if grid not in (known := GRIDS.get(game, (grid,))):
+            yield f"{where}.grid: {game} has no grid {grid}{did_you_mean(grid, known)}"
 
 
 def _reward_problems(params: Params) -> Iterator[str]:
@@ -175,12 +191,14 @@ def _policy_problems(params: Params, name: str, policy: PolicyParams) -> Iterato
 
 
 def _player_problems(params: Params) -> list[str]:
-    """Players and servers that do not exist, wherever one is named that will be used."""
-    return [
+    """Players and servers that do not exist, wherever one is named that will be used, and players
+    who cannot play what they are named for."""
+    unknown = [
         f"{where}: {problem}"
         for where, spec in _named_players(params)
         if (problem := _spec_problem(params, spec))
     ]
+    return [*unknown, *seat_problems(params.logs, params.evaluate)]
 
 
 def _named_players(params: Params) -> Iterator[tuple[str, str]]:
@@ -276,8 +294,15 @@ def described(item: Any, root: type[Block]) -> str:
         return f"{where}: unknown key{did_you_mean(item['loc'][-1], _siblings(root, item['loc']))}"
     if item["type"] == "value_error" and not where:
         return str(item["ctx"]["error"])
-    got = "" if item["type"] in ("missing", SECRET) else f" (got {_BRIEF.repr(item['input'])})"
+    got = f" (got {_BRIEF.repr(item['input'])})" if _may_be_shown(item) else ""
     return f"{where}: {item['msg'][0].lower() + item['msg'][1:]}{got}"
+
+
+def _may_be_shown(item: Any) -> bool:
+    """Whether a wrong value is there at all and holds no secret, such as an address in its place
+    may."""
+    of_server = item["loc"][:1] == ("endpoints",) and not isinstance(item["input"], int | float)
+    return item["type"] not in ("missing", SECRET) and not of_server
 
 
 def _siblings(root: type[Block], location: tuple[Any, ...]) -> list[str]:

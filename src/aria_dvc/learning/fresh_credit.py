@@ -20,6 +20,7 @@ from aria_dvc.files import read_json
 from aria_dvc.learning.advantages import AGGREGATED
 from aria_dvc.learning.examples import Key, LogFrames, frames_dialogues, keys_of
 from aria_dvc.learning.own_actions import learned_by
+from aria_dvc.learning.reward_head import trained_length
 from aria_dvc.learning.reward_model import backbone_of
 from aria_dvc.learning.scorer import RewardScorer
 from aria_dvc.learning.scorer_client import RemoteScorer
@@ -120,7 +121,7 @@ class FreshCredit:
         return RewardScorer(
             self.base.named(reward_model),
             backbone_of(self.reward_params, self.base),
-            max_tokens=self.params.max_tokens,
+            max_tokens=trained_length(reward_model),
             tokens_per_batch=self.pace.tokens_per_batch,
             precision=self.pace.precision,
         )

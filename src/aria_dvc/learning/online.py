@@ -231,11 +231,12 @@ def _refreshed(task: OnlineRun, iteration: int, version: str, current: Path) -> 
     refused is refreshed too: fresh games may make it worth using.
     """
     online = task.online
-    before, after = iteration * online.updates, (iteration + 1) * online.updates
-    due = before // online.refresh_every != after // online.refresh_every
-    if online.credit != REWARD_MODEL or not due or online.scorer != IN_PROCESS:
+    due = online.credit == REWARD_MODEL and online.scorer == IN_PROCESS
+    if not due or not _ends_with_refresh(online, iteration):
         return current
-    frames = task.played.since(iteration, -(-online.refresh_every // online.updates))
+    last = next((i for i in reversed(range(iteration)) if _ends_with_refresh(online, i)), -1)
+    # no game that an earlier refresh has learned from: it would be held out here
+    frames = task.played.since(iteration, iteration - last)
     if not frames:
         return current
     folder, mark = task.run.path / f"reward_model-{iteration + 1}", task.played.of(iteration)
@@ -257,6 +258,12 @@ def _refreshed(task: OnlineRun, iteration: int, version: str, current: Path) -> 
         cache=task.run.path,
     )
     return folder
+
+
+def _ends_with_refresh(online: OnlineParams, iteration: int) -> bool:
+    """Whether the updates of an iteration reach the next `refresh_every`."""
+    before, after = iteration * online.updates, (iteration + 1) * online.updates
+    return before // online.refresh_every != after // online.refresh_every
 
 
 def _finish(task: OnlineRun, state: State) -> None:

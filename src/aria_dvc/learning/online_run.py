@@ -58,7 +58,8 @@ class OnlineRun:
     def run(self) -> RunFolder:
         settings = {
             "policy": self.params.model_dump(),
-            "online": self.online.model_dump(),
+            # who else goes on, and how games are dealt, which `inputs` has, are no matter here
+            "online": self.online.model_dump(exclude={"variants", "weights"}),
             "inputs": self.inputs,
             "seed": self.seed,
             "reward": self._reward_inputs(),

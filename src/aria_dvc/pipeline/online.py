@@ -19,7 +19,7 @@ from aria_dvc.intentions.embedding import embed_texts, embedder_identity
 from aria_dvc.intentions.log import Log
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params
-from aria_dvc.player_specs import TRAINED_ONLINE, find_endpoint
+from aria_dvc.player_specs import TRAINED_ONLINE, endpoint_name, find_endpoint, specs_of
 from aria_dvc.servers.adapters import serve_adapter
 from aria_dvc.settings.training import PlainReturn
 
@@ -41,12 +41,15 @@ class OnlineGames:
     def _games(self) -> list[str]:
         return self.params.games_of(self.category)
 
+    @property
+    def _weights(self) -> dict[str, float]:
+        return {game: self.params.online.weights.get(game, 1.0) for game in self._games}
+
     def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
         """`online.games` games with the policy that `adapter` makes, dealt to all games."""
         online = self.params.online
         params = self.served(adapter) if online.servers else self.params
-        weights = [online.weights.get(game, 1.0) for game in self._games]
-        counts = dealt(online.games, online.repeats, weights)
+        counts = dealt(online.games, online.repeats, list(self._weights.values()))
         sessions = [
             self._session(game, count, adapter, seed)
             for game, count in zip(self._games, counts, strict=True)
@@ -96,17 +99,22 @@ class OnlineGames:
     def inputs(self) -> dict[str, Any]:
         """Everything that decides how games come out and are credited, beside policy and seed."""
         params = self.params
-        blocks = ("collect", "prepare", "embed", "cluster", "select_k", "aggregate")
+        blocks = ("collect", "prepare", "embed", "cluster", "select_k")
+        seated = [spec for game in self._games for spec in specs_of(params.logs[game].players)]
+        used = {*self._servers, *map(endpoint_name, seated)}
         return {
             "k": params.k,
             "games": {game: params.logs[game].model_dump() for game in self._games},
+            "weights": self._weights,
             "rewards": {game: params.reward_rule(game) for game in self._games},
             "endpoints": {
                 name: endpoint.model_dump(include={"base_url", "model", "options"})
                 for name, endpoint in params.endpoints.items()
+                if name in used
             },
             "embedding": embedder_identity(params.embed.source, params.endpoints),
             **{name: getattr(params, name).model_dump() for name in blocks},
+            "aggregate": params.aggregate.model_dump(exclude={"further"}),
             "code": code_hash(__name__),
         }
 

@@ -20,21 +20,33 @@ REWARD_RULES = ("win", "strict_win", "soft_win", "utility", "margin")
 FIXED_ANSWERS = frozenset({"twenty_questions"})
 # Packaged tables of the targets of a game, by their package under `oracles`.
 KNOWLEDGE = {"guess_my_city": "city", "twenty_questions": "objects"}
-# Strategies of scripted players (players/scripted.py).
-STRATEGY_NAMES = (
-    "conceding",
-    "hard",
-    "fair",
-    "best_response",
-    "mixed",
-    "varied",
-    "narrowing",
-    "steady",
-    "casual",
-    "expert",
-    "noisy_expert",
-    "own",
-)
+# Roles of a game that act and are rewarded, and that of the environment which answers them.
+GAME_ROLES: dict[str, tuple[str, ...]] = {
+    game: ("alice", "bob") if category == ADVERSARIAL else ("agent",)
+    for game, category in PLAYABLE.items()
+}
+ENVIRONMENTS = {"twenty_questions": "oracle", "guess_my_city": "oracle"}
+_GUESSING_GRIDS = ("default", "small16", "small32")
+# Named grids of configurations; those of alfworld are folders.
+GRIDS = {
+    "bargaining": ("default", "glee48", "glee_full"),
+    "negotiation": ("default", "glee48", "glee_full", "surplus"),
+    "twenty_questions": _GUESSING_GRIDS,
+    "guess_my_city": _GUESSING_GRIDS,
+    "household": ("default", "train", "unseen", "small", "small_train"),
+}
+_BARGAINERS = ("conceding", "hard", "fair", "best_response", "mixed", "varied")
+_QUESTIONERS = ("narrowing", "steady", "casual")
+# Strategies of scripted players (players/scripted.py) by game.
+GAME_STRATEGIES = {
+    "bargaining": _BARGAINERS,
+    "negotiation": _BARGAINERS,
+    "twenty_questions": _QUESTIONERS,
+    "guess_my_city": _QUESTIONERS,
+    "household": ("expert", "noisy_expert"),
+    "alfworld": ("own",),
+}
+STRATEGY_NAMES = tuple(dict.fromkeys(name for names in GAME_STRATEGIES.values() for name in names))
 # Strategies that play every turn by one of others.
 MIXTURES = {"mixed": ("conceding", "hard", "fair", "best_response")}
 # Kinds of player who may have a rewarded role: what stands before the colon of a spec.

@@ -20,10 +20,14 @@ class Block(BaseModel):
 
 def address(url: str) -> str:
     """A server's address without credentials, whose place is the environment."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # whose words hold what may be a password
+        known = False
+    if not known:
         raise PydanticCustomError(SECRET, "must look like http://host:port/v1")
-    if parts.username or parts.password or parts.query:
+    if parts.username or parts.password or parts.query or parts.fragment:
         hint = "carries credentials: name an environment variable that holds the key instead"
         raise PydanticCustomError(SECRET, hint)
     return url

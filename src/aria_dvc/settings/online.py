@@ -61,7 +61,6 @@ class OnlineParams(Block):
         "list of such, to which games are dealt"
     )
     scorer: str = Field(
-        pattern=r"^(in_process|https?://\S+)$",
         description="in_process, or the URL of `aria serve-reward-model` on another machine, "
         "whose business the refresh then is",
     )
