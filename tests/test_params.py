@@ -239,7 +239,11 @@ def test_an_endpoint_that_cannot_be_used_is_refused_without_showing_secrets(raw,
 
 @pytest.mark.parametrize(
     ("path", "value"),
-    [("endpoints.x", "http://u:sekret@h"), ("online.scorer", "ftp://u:sekret@h"), ("online.scorer", "sekret")],
+    [
+        ("endpoints.x", "http://u:sekret@h"),
+        ("online.scorer", "ftp://u:sekret@h"),
+        ("online.scorer", "sekret"),
+    ],
 )
 def test_an_address_in_the_wrong_place_is_not_shown(raw, path, value):
     set_at(raw, path, value)

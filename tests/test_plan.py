@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 import torch
+import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
 from aria_dvc.__main__ import main
@@ -255,6 +256,17 @@ def test_the_progress_estimator_trains_on_every_dialogue_once_a_fold_but_its_own
     sides = {"bargaining": 2, "negotiation": 2}
     shown = sum(count * sides.get(name, 1) for name, count in every.items())
     assert work_of(small, plan, None) == Work(shown * 4 * 3, 0.0)
+
+
+def test_how_long_a_log_of_ones_own_is_must_be_said(capsys, tmp_path):
+    raw = yaml.safe_load(PARAMS.read_text())
+    raw["logs"]["bargaining"] = {"source": "log.jsonl", "category": "adversarial"}
+    own = tmp_path / "params.yaml"
+    own.write_text(yaml.safe_dump(raw))
+    command = ["plan", "--params", str(own), "--methods", "ppo"]
+    assert main(command) == 1
+    assert "logs.bargaining is a log of your own: say by --episodes" in capsys.readouterr().err
+    assert main([*command, "--episodes", "100"]) == 0
 
 
 @pytest.mark.parametrize(

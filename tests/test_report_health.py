@@ -108,6 +108,19 @@ def pairing(name, **values):
     return change
 
 
+def only(family, name, **values):
+    """Like `pairing`, where there is one role or one opponent alone."""
+
+    def change(run):
+        of = run["evaluation"]["game"]["differences"]["vanilla"]
+        for other in {"by_pairing", "by_role", "by_opponent"} - {family}:
+            of[other] = {}
+        of[family] = {part: {"aria": dict(GAIN)} for part in (name, "another")}
+        of[family][name]["aria"].update(values)
+
+    return change
+
+
 def model(**values):
     return lambda run: run["learning"]["pair"]["reward_model"].update(values)
 
@@ -219,6 +232,16 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         pairing("alice against scripted:fair", **COSTLY),
         "worse_somewhere",
         "as alice against scripted:fair its own utility falls by 0.30",
+    ),
+    "a loss as one role": (
+        only("by_role", "bob", **COSTLY),
+        "worse_somewhere",
+        "as bob its own utility falls by 0.30",
+    ),
+    "a loss against one opponent": (
+        only("by_opponent", "scripted:fair", **COSTLY),
+        "worse_somewhere",
+        "against scripted:fair its own utility falls by 0.30",
     ),
     "deals at a loss": (
         lambda run: run["evaluation"]["game"]["all"]["aria"].update(losing_deals=6),

@@ -160,18 +160,24 @@ def _nucleus_totals(
     logits: torch.Tensor, temperature: torch.Tensor, top_p: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Of every row's nucleus the log of the sum of exp(logit / temperature), and the smallest of
-    these quotients: (U,) and (U,), the latter without a gradient."""
-    rows, totals, floors = [], [], []
-    for found in nuclei(logits.detach(), temperature, top_p):
-        some = logits if len(found.rows) == len(logits) else logits.index_select(0, found.rows)
-        scaled = some.gather(-1, found.tokens) / temperature[found.rows, None]
+    these quotients, -inf where nothing is cut: (U,) and (U,), the latter without a gradient."""
+    whole, cut = (top_p >= 1).nonzero()[:, 0], (top_p < 1).nonzero()[:, 0]
+    rows, left = [whole], _rows_of(logits, cut)
+    totals = [(_rows_of(logits, whole) / temperature[whole, None]).logsumexp(dim=-1)]
+    floors = [logits.new_full((len(whole),), float("-inf"))]
+    for found in nuclei(left.detach(), temperature[cut], top_p[cut]):
+        scaled = _rows_of(left, found.rows).gather(-1, found.tokens)
+        scaled = scaled / temperature[cut[found.rows], None]
         totals.append(scaled.masked_fill(~found.kept, float("-inf")).logsumexp(dim=-1))
         floors.append(scaled.detach().masked_fill(~found.kept, float("inf")).amin(dim=-1))
-        rows.append(found.rows)
-    if not rows:
-        return logits.new_zeros(0), logits.new_zeros(0)
+        rows.append(cut[found.rows])
     order = torch.cat(rows).argsort()
     return torch.cat(totals)[order], torch.cat(floors)[order]
+
+
+def _rows_of(logits: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Those rows of logits, which are not copied where it is all of them."""
+    return logits if len(rows) == len(logits) else logits.index_select(0, rows)
 
 
 def kl_to(reference: torch.Tensor, logits: torch.Tensor, inputs: Tensors) -> torch.Tensor:

@@ -66,7 +66,7 @@ def nuclei(
 
     Args:
         logits: (n, vocabulary) float32.
-        temperature, top_p: (n,); a row with top_p 1 is cut nowhere.
+        temperature, top_p: (n,); top_p below 1.
     """
     weights = logits - logits.amax(dim=-1, keepdim=True)
     weights.div_(temperature[:, None]).exp_()
@@ -79,9 +79,8 @@ def nuclei(
         whole = count == logits.shape[-1]
         mass = running_mass(best.values, total[left], whole)
         place, reached = last_kept(mass, top_p[left])
-        found = (reached[:, 0] & (top_p[left] < 1)) | whole
+        found = reached[:, 0] | whole
         if found.any():
-            uncut = (top_p[left[found]] >= 1)[:, None]
-            kept = (torch.arange(count, device=left.device) <= place[found]) | uncut
+            kept = torch.arange(count, device=left.device) <= place[found]
             yield Nuclei(left[found], best.indices[found], kept)
         left = left[~found]

@@ -315,7 +315,12 @@ class Work:
 
 def work_of(params: Params, plan: Estimator, episodes: int | None) -> Work:
     """How many dialogues (an episode as one role sees it) a method trains on, offline, and of a
-    policy online too where `online.variants` names any."""
+    policy online too where `online.variants` names any.
+
+    Raises:
+        AriaError: without `episodes`, where dialogues are of a user's own log, which has as many as
+            it has.
+    """
     from aria_dvc.plan.estimate import PROGRESS, REWARD_MODEL
     from aria_dvc.records.names import ADVERSARIAL, PLAYABLE
 
@@ -328,6 +333,8 @@ def work_of(params: Params, plan: Estimator, episodes: int | None) -> Work:
     roles = {log: 2 if PLAYABLE.get(log) == ADVERSARIAL else 1 for log in params.logs}
     most = getattr(block, "max_episodes", None) or float("inf")
     logs = [(n, log) for n, log in params.logs.items() if log.category in params.categories]
+    if own := [name for name, log in logs if not log.is_played]:
+        raise AriaError(f"logs.{own[0]} is a log of your own: say by --episodes how many it has")
     once = sum(min(log.episodes, most) * roles[name] for name, log in logs)
     if method.name == REWARD_MODEL:
         return Work(once * (1 - params.reward_model.held_out) * times, 0.0)

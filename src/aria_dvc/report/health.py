@@ -47,6 +47,7 @@ CHECKS = (
     "ratio_undefined",
 )
 """The checks, what spoils a result most first."""
+PARTS = {"by_pairing": "as {}", "by_role": "as {}", "by_opponent": "against {}"}
 BY_CELLS = ("aria", "aria_recent", "prefix")
 """Methods whose credit of a turn that is alone in its cell is that turn's own return."""
 
@@ -202,7 +203,7 @@ def _reward_model(category: str, model: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(about, "reward_model_undefined", words, "more games with other outcomes")
     elif model["r2"] <= 0 or (low is not None and low <= 0):
         reach = "" if low is None else f", from {low:.2f}"
-        words = f"no better than a constant on held-out games (R2 {model['r2']:.2f}{reach})"
+        words = f"no better than the mean by role and turn on held-out games (R2 {model['r2']:.2f}{reach})"
         yield Finding(about, "reward_model_constant", words, "online.credit: games, or more games")
 
 
@@ -239,7 +240,7 @@ def _game_findings(game: str, of: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(about, "losing_deals", words, _by_worth(game))
     for variant, gain in of["minus_vanilla"].items():
         yield from _difference(game, variant, gain)
-        yield from _worse_somewhere(game, variant, of["differences"][VANILLA]["by_pairing"])
+        yield from _worse_somewhere(game, variant, of["differences"][VANILLA])
 
 
 def _failures(about: str, kinds: Mapping[str, int], games: int) -> Iterator[Finding]:
@@ -257,18 +258,24 @@ def _failures(about: str, kinds: Mapping[str, int], games: int) -> Iterator[Find
 
 
 def _worse_somewhere(
-    game: str, variant: str, pairings: Mapping[str, Mapping[str, Any]]
+    game: str, variant: str, families: Mapping[str, Mapping[str, Mapping[str, Any]]]
 ) -> Iterator[Finding]:
-    """The role and opponent of the greatest loss of own utility, if its interval leaves out 0."""
-    gains = {name: of[variant] for name, of in pairings.items() if variant in of}
+    """Where the loss of own utility is greatest whose interval leaves out 0: in the games of a role
+    against an opponent, or, where there is one role or opponent alone, of an opponent or role."""
+    family = next((name for name in PARTS if len(families.get(name, ())) > 1), None)
+    gains = {
+        PARTS[family].format(part): of[variant]
+        for part, of in (families[family] if family else {}).items()
+        if variant in of
+    }
     losses = {
-        name: gain["utility"]["mean"]
-        for name, gain in gains.items()
+        where: gain["utility"]["mean"]
+        for where, gain in gains.items()
         if gain.get("utility") and (gain["utility"]["high"] or 0) < 0
     }
     if losses:
         worst = min(losses, key=losses.__getitem__)
-        words = f"as {worst} its own utility falls by {-losses[worst]:.2f}"
+        words = f"{worst} its own utility falls by {-losses[worst]:.2f}"
         if gains[worst]["mean"] < 0:
             words += f", and it wins less often ({signed(gains[worst]['mean'])})"
         yield Finding(f"{game}, {variant}", "worse_somewhere", words, _by_worth(game))
