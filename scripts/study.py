@@ -5,7 +5,9 @@
 
 `run` is `dvc exp run --temp --name cpu-seed-0 -S seed=0 -S ...` for every seed, with the file's
 settings; `dvc exp show` lists the experiments, `dvc exp apply` brings one back. A seed that has
-its experiment is not run again; one that was killed goes on from its journals and checkpoints.
+its experiment is not run again; one that was killed goes on from its journals and checkpoints. An
+experiment belongs to its commit: on another one a seed is run again, which takes from DVC's cache
+what neither code nor settings have changed.
 What no variant can change (opponents, rewards) a study compares by `arms`: one experiment each.
 
 `results` writes metrics/study/NAME/ and prints its table. Seeds that were run elsewhere stay there

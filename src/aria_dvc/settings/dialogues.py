@@ -146,7 +146,8 @@ class PlaySettings(Block):
 
 class CollectParams(PlaySettings):
     record_logprobs: bool = Field(
-        description="keep token ids and log-probabilities of our own policy in the log"
+        description="keep token ids and log-probabilities of our own policy in the log, those of "
+        "the model itself: at temperature 1, without top_p"
     )
 
 

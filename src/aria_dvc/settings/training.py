@@ -152,7 +152,8 @@ class PolicyParams(Block):
     )
     batch_size: int = Field(
         ge=1,
-        description="episodes per optimiser step (paper: 32 adversarial, 16 single-agent)",
+        description="dialogues per optimiser step, one an episode and trained role (paper: 32 "
+        "adversarial, 16 single-agent episodes)",
     )
     max_tokens: int = Field(
         ge=16, description="longest dialogue; older turns are cut (paper: 4096)"
