@@ -77,6 +77,16 @@ def test_git_ignores_the_folder_of_every_output_and_no_other_data():
     assert {line for line in ignored if line.startswith("/data")} == folders
 
 
+def test_a_report_without_categories_finds_every_folder_that_it_reads():
+    """Nothing writes them then, and DVC reads no folder that is not there."""
+    by_category = [stage["outs"] for stage in STAGES.values() if "matrix" in stage]
+    folders = {"/".join(str(out).split("/")[:2]) for outs in by_category for out in outs}
+    read = folders & set(STAGES["report"]["deps"])
+    assert {"data/eval", "data/progress", "data/reward_model"} <= read
+    for folder in read:
+        assert (ROOT / folder / ".gitkeep").is_file(), folder
+
+
 def test_artifacts_are_outputs_of_the_shipped_parameters():
     params = load_params(ROOT / "params.yaml")
     trained = {
