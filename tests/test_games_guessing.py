@@ -301,6 +301,28 @@ def test_a_leaking_answer_is_replaced():
     assert len(match.lines[-1][1]) <= 300
 
 
+LABELS = st.lists(st.sampled_from(["Oracle: ", "answer:", "ASSISTANT : ", "Paris", "\n", " "]))
+
+
+@given(LABELS, st.text(), st.booleans())
+def test_a_stored_answer_is_read_as_it_is(labels, text, is_long):
+    match = CITIES.start({"target": "Paris"})
+    match.play("Is it big?")
+    try:
+        match.play("".join(labels) + ("so " * 99 if is_long else "") + text)
+    except IllegalMove:
+        return
+    stored = match.lines[-1][1]
+    assert match.read_answer(stored) == stored
+
+
+def test_all_labels_before_an_answer_go():
+    match = CITIES.start({"target": "Paris"})
+    match.play("Is it big?")
+    match.play("Answer: Oracle: Yes, quite.")
+    assert match.lines[-1] == ("oracle", "Yes, quite.")
+
+
 @pytest.mark.parametrize("game", [OBJECTS, CITIES])
 @pytest.mark.parametrize(
     ("text", "kind"),

@@ -7,7 +7,7 @@ import os
 import random
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import chain, product
 
 import pytest
@@ -286,6 +286,19 @@ def test_the_expert_solves_a_thousand_tasks_of_a_thousand(split):
     else:
         assert max(steps) <= 25
         assert min(steps) > 2
+
+
+def test_no_task_is_in_two_grids_or_twice_in_one():
+    drawn = [
+        draw(config["split"], config["kind"], config["number"])
+        for grid in ("train", "unseen", "small", "small_train")
+        for config in GAME.grids()[grid]
+    ]
+    assert len(drawn) == 600 + 134 + 120 + 600
+    tasks_of = defaultdict(list)
+    for world, task in drawn:
+        assert world not in tasks_of[task], (task, world)
+        tasks_of[task].append(world)
 
 
 def test_the_noisy_expert_errs_and_still_solves_most():

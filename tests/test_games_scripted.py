@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import itertools
 import random
 import statistics
@@ -74,6 +75,28 @@ def test_the_best_response_earns_more_than_conceding(game):
         for one in ("best_response", "conceding")
     }
     assert earned["best_response"] > earned["conceding"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION], ids=lambda game: game.name)
+def test_what_the_best_response_demands_wins(game, role):
+    """However small the surplus is: nothing that it offers is an even deal after rounding."""
+    offered = 0
+    for config in game.grids()["glee48"]:
+        for seed in range(10 if game.winnable(config, role) else 0):
+            match, rival = game.start(config, "strict_win"), ScriptedPlayer("hard")
+            while mover := match.to_move:
+                player = ScriptedPlayer("best_response") if mover == role else rival
+                said, before = player.text(match, mover, seed), len(match.offers)
+                match.play(said)
+                if mover != role or len(match.offers) == before:
+                    continue
+                accepted = copy.deepcopy(match)
+                if accepted.outcome is None:
+                    accepted.play("I accept.")
+                    assert accepted.outcome.rewards[role] == 1, (config, said)
+                    offered += 1
+    assert offered > 100
 
 
 def test_nobody_trades_at_a_loss():

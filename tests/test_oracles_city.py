@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS
+from aria_dvc.oracles.city.facts import city_facts
 from aria_dvc.oracles.city.guesses import leaks
 from aria_dvc.oracles.city.measure import main, measure, report
-from aria_dvc.oracles.city.oracle import UNKNOWN, CityOracle, oracle, questions
+from aria_dvc.oracles.city.oracle import UNKNOWN, WRONG, CityOracle, oracle, questions
 from aria_dvc.oracles.city.targets import cities
 from aria_dvc.oracles.text import fold
 
@@ -226,6 +227,7 @@ GUESSES = (
     "Is it {}, {country}?",
 )
 
+NICKNAMED = ("Is it {}?", "Is your city known as {}?", "Is its nickname {}?", "{}?")
 UNKNOWABLE = (
     "What is your opinion on this matter?",
     "How many traffic lights are there in your city?",
@@ -318,6 +320,27 @@ def test_guesses(name):
         for other in others:
             wrong = oracle.answer(form.format(other.name, country=other.country))
             assert polarity(wrong.text) == "no", (form, other.name, wrong)
+
+
+@pytest.mark.parametrize("form", NICKNAMED)
+def test_a_city_answers_to_its_own_nicknames_and_no_guess_is_made(form):
+    for name, knowing in ORACLES.items():
+        for nickname in city_facts()[name].nicknames:
+            question = form.format(nickname)
+            assert knowing.answer(question).text == "Yes, it is.", (name, question)
+            assert not knowing.is_guess(question), question
+
+
+def test_nobody_answers_to_the_nicknames_of_others():
+    for question in ("Is it the Big Apple?", "Is it the Eternal City?", "Is it called Hogtown?"):
+        said = [each.answer(question).text for each in ORACLES.values()]
+        assert said.count("Yes, it is.") == 1
+        assert all(text.startswith(("No, ", "Yes, it is.")) for text in said)
+
+
+def test_a_nickname_that_nobody_knows_is_no_wrong_guess():
+    assert ORACLES["Chicago"].answer("Is it the Gateway City?").text == UNKNOWN
+    assert ORACLES["Chicago"].answer("Is it Khiva?").text == WRONG
 
 
 @pytest.mark.parametrize("question", UNKNOWABLE)

@@ -17,6 +17,7 @@ from aria_dvc.oracles.objects.claims import meaning
 from aria_dvc.oracles.objects.oracle import INVALID, NO, YES, oracle, questions
 from aria_dvc.oracles.objects.table import look_up, measures, properties, written
 from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.oracles.objects.words import key
 from aria_dvc.oracles.text import fold
 
 DATA = Path(__file__).parent / "data"
@@ -69,6 +70,73 @@ def test_what_it_has_is_what_does_it_have():
         if (asked := meaning(f"Does it {phrase}?")) != look_up("has", phrase.removeprefix("have "))
     }
     assert not differ
+
+
+def test_no_two_words_for_what_it_is_are_taken_for_one():
+    """`clothing` is no `cloth`, and `100` is not `1000`."""
+    for frame in ("is", "noun"):
+        extents = {}
+        for phrase, true_of in written(frame).items():
+            if " " not in phrase:
+                extents.setdefault(key(phrase, frame == "noun"), {})[phrase] = true_of
+        for words in extents.values():
+            assert len(set(words.values())) == 1, words
+    assert len({key(number) for number in ("100", "1000", "110", "11")}) == 4
+
+
+COLOURS = ("red", "orange", "yellow", "green", "purple", "brown", "white")
+
+
+def test_every_fruit_and_vegetable_has_a_colour():
+    for item in objects():
+        if item.category in ("Fruits", "Vegetables"):
+            assert YES in {answer(item.name, f"Is it {colour}?") for colour in COLOURS}, item.name
+
+
+@pytest.mark.parametrize(
+    ("words", "question", "expected"),
+    [
+        ("Shirt|Gloves", "Is it clothing?", YES),
+        ("Couch|Pillow|Mattress|Canvas", "Is it clothing?", NO),
+        ("Couch|Pillow|Mattress|Canvas", "Is it a piece of clothing?", NO),
+        ("Couch|Pillow|Mattress|Canvas", "Is it made of cloth?", YES),
+        ("Cat|Apple|Piano", "Did it exist 100 years ago?", INVALID),
+        ("Cat|Apple", "Did it exist 1000 years ago?", YES),
+        ("Hammer|Pen|Doll", "Is it used with your hands?", INVALID),
+        ("Watch", "Is it something with hands?", YES),
+        ("Chair|Spoon|Television", "Do most people own one?", YES),
+        ("Airplane|Train|Meteorite|Horse", "Do most people own one?", NO),
+        ("Airplane|Train", "Is it owned by most people?", NO),
+        ("Hat|Saxophone", "Do most people own one?", INVALID),
+        ("Airplane|Train", "Do you own one?", NO),
+        ("Airplane|Train", "Can you own one?", YES),
+        ("Elephant|Tree|Bus", "Is it taller than me?", YES),
+        ("Mattress|Bed|Couch|Car", "Is it taller than me?", NO),
+        ("Refrigerator|Bookcase", "Is it taller than me?", INVALID),
+        ("Shovel", "Is it taller than a child?", INVALID),
+        ("Bed|Car", "Is it over 6 feet tall?", NO),
+        ("Mountain", "Is it higher than a house?", YES),
+        ("Cat", "Is it as big as a cat?", YES),
+        ("Ring", "Is it as big as a cat?", NO),
+        ("Lion|Car", "Is it as big as a cat?", INVALID),
+        ("Lion|Car", "Is it as small as a cat?", NO),
+        ("Rock", "Is it as hard as a rock?", YES),
+        ("Cat|Lake", "Is it as cold as ice?", INVALID),
+        ("Socks|Gloves", "Is it worn in pairs?", YES),
+        ("Scissors|Chopstick|Pliers", "Is it worn in pairs?", NO),
+        ("Scissors|Chopstick|Socks", "Is it used in pairs?", YES),
+        ("Shirt|Scarf|Paper|Chair", "Can it be folded?", YES),
+        ("Shirt|Scarf|Paper|Chair", "Can you fold it?", YES),
+        ("Rock|Cat", "Can it be folded?", NO),
+        ("Car|Lawn mower", "Is it powered by gasoline?", YES),
+        ("Scooter|Helicopter", "Can it use gas?", YES),
+        ("Grape", "Is it purple?", YES),
+        ("Grape", "Is it green or purple?", YES),
+    ],
+)
+def test_plain_facts(words, question, expected):
+    for word in words.split("|"):
+        assert answer(word, question) == expected, word
 
 
 def test_scripted_questions_are_always_answered():

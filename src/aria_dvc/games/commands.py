@@ -1,8 +1,9 @@
 """Matches against an environment that carries commands out.
 
 Its first line is where one is and what is to be done, and each command is answered by what came of
-it, without a player for the environment. A command that is unreadable or impossible is no illegal
-move: it is answered "Nothing happens.", costs a step, and is recorded as not `grounded`.
+it, without a player for the environment. A text that is no command, or an impossible one, is no
+illegal move: it is answered "Nothing happens.", costs a step, and is recorded as not `grounded`.
+Illegal is what is no utterance in any game: empty, too long, or another speaker's turn.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from aria_dvc.games.parsing import clean, cut
 from aria_dvc.oracles.city import oracle as cities
 from aria_dvc.oracles.city.guesses import leaks
 
+_LABELS = re.compile(r"^(?:(?:oracle|assistant|answer) ?: ?)+", re.IGNORECASE)
 REFUSAL = "I cannot tell you the name of my city."
 MAX_ANSWER_CHARS = 300
 
@@ -21,11 +22,10 @@ class GuessMyCityMatch(GuessingMatch):
     no_answer = REFUSAL
 
     def read_answer(self, text: str) -> str:
-        answer = re.sub(r"^(?:oracle|assistant|answer) ?: ?", "", clean(text), flags=re.IGNORECASE)
+        answer = cut(_LABELS.sub("", clean(text)), MAX_ANSWER_CHARS)
         if not any(char.isalnum() for char in answer):
             raise IllegalMove("empty", "Your answer was empty. Answer in one short sentence.")
-        target = self.config["target"]
-        return REFUSAL if leaks(answer, target) else cut(answer, MAX_ANSWER_CHARS)
+        return REFUSAL if leaks(answer, self.config["target"]) else answer
 
     def system_prompt(self, role: str) -> str:
         if role == "oracle":

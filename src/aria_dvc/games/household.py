@@ -12,7 +12,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Game, refuse_unknown_keys
 from aria_dvc.games.commands import AGENT, STEPS_BOUND, CommandMatch
 from aria_dvc.games.household_rooms import SPLITS
-from aria_dvc.games.household_tasks import KINDS, draw
+from aria_dvc.games.household_tasks import KINDS, SMALL_TASKS, draw
 from aria_dvc.suggestions import did_you_mean
 
 MAX_STEPS = {"train": 40, "unseen": 40, "small": 8}
@@ -23,7 +23,7 @@ _GRIDS = {
     "train": ("train", dict.fromkeys(KINDS, range(100))),
     "unseen": ("unseen", {kind: range(count) for kind, count in _UNSEEN.items()}),
     "small": ("small", dict.fromkeys(KINDS, range(20))),
-    "small_train": ("small", dict.fromkeys(KINDS, range(20, 120))),
+    "small_train": ("small", dict.fromkeys(KINDS, range(20, SMALL_TASKS))),
 }
 
 

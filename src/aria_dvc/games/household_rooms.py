@@ -83,7 +83,6 @@ class Kind:
     homes: dict[str, tuple[str, ...]]
 
 
-_TABLES = ("countertop", "diningtable")
 _DISHES = ("cabinet", "countertop", "diningtable", "shelf", "sinkbasin")
 _CUTLERY = ("countertop", "diningtable", "drawer", "sinkbasin")
 _FOOD = ("countertop", "diningtable", "fridge", "garbagecan")

@@ -30,6 +30,9 @@ from aria_dvc.games.household_world import STATES, World, article
 KINDS = ("put", "two", "clean", "heat", "cool", "look")
 EXTRA = (0, 0, 1)
 """How many more objects of the wanted kind there may be than are needed."""
+SMALL_TASKS = 120
+"""Of each kind, so many of the first tasks of `small` are all different; of further ones some are
+there already."""
 _PLURALS = {"knife": "knives", "box": "boxes", "watch": "watches", "tomato": "tomatoes"}
 _PLURALS |= {"potato": "potatoes"}
 
@@ -82,9 +85,10 @@ class Task:
 
 def draw(split: str, kind: str, number: int) -> tuple[World, Task]:
     """The room and the task with that number; the same in every run and process."""
-    rng = random.Random(f"household/{split}/{kind}/{number}")
+    rng = _rng(split, kind, number)
     if split == "small":
-        return _draw_small(kind, rng)
+        times = _small_draws(kind)[number] if number < SMALL_TASKS else 1
+        return [_draw_small(kind, rng) for _ in range(times)][-1]
     room, wanted, place, plan = rng.choice(_choices(split, kind))
     task = Task(kind, wanted, place)
     contents: dict[str, list[str]] = {name: [] for name in plan}
@@ -99,6 +103,10 @@ def draw(split: str, kind: str, number: int) -> tuple[World, Task]:
     if stands:
         things.put(LAMP, rng.choice(stands))
     return World(room, contents), task
+
+
+def _rng(split: str, kind: str, number: int) -> random.Random:
+    return random.Random(f"household/{split}/{kind}/{number}")
 
 
 class _Things:
@@ -170,6 +178,20 @@ def _makes_sense(kind: str, room: str, wanted: str, place: str) -> bool:
 def _has(plan: Plan, place: str) -> bool:
     kinds = {type_of(name) for name in plan}
     return not kinds.isdisjoint(LAMP_STANDS) if place == LAMP else place in kinds
+
+
+@cache
+def _small_draws(kind: str) -> tuple[int, ...]:
+    """How often each of the first tasks is drawn, until it is none of those before it."""
+    found: list[tuple[World, Task]] = []
+    times = []
+    for number in range(SMALL_TASKS):
+        rng, draws = _rng("small", kind, number), 1
+        while (one := _draw_small(kind, rng)) in found:
+            draws += 1
+        found.append(one)
+        times.append(draws)
+    return tuple(times)
 
 
 def _draw_small(kind: str, rng: random.Random) -> tuple[World, Task]:

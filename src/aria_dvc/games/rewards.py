@@ -3,8 +3,8 @@
 `win` compares utilities (the paper's), `strict_win` pays only what evaluation counts as won,
 `soft_win` that and, for what is not won, up to a quarter by how narrowly, `utility` pays the own
 utility, `margin` pays how far ahead a deal puts a player, so that a clear win is worth more than a
-narrow one, and a loss less than no deal. A forfeit is worth nothing to its speaker under every
-rule.
+narrow one, and only a clear loss less than no deal. A forfeit is worth nothing to its speaker under
+every rule.
 
 Under `win` no deal is half a win, and a policy may settle for leaving every game at once. Under
 `strict_win` one that hardly ever wins sees no difference between its games. Where an even deal is

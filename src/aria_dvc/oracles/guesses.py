@@ -56,16 +56,19 @@ class GuessGrammar:
     """How guesses are phrased in one game, in folded words.
 
     lead: pattern of what may stand before the name ("is it a"); it may be empty.
+    title: pattern of what may stand between them ("the capital of China,"); empty for nothing.
     suffix: pattern of what may follow the name (", China").
     """
 
     lead: str
     suffix: str = ""
+    title: str = ""
 
     def pattern(self, names: Iterable[str]) -> re.Pattern[str]:
         """Matches a folded sentence that is a guess of one of the folded `names`."""
         either = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-        return re.compile(rf"{_FILLER}(?:(?:{self.lead}) )?(?:{either}){self.suffix}{_TAIL}")
+        before = rf"(?:(?:{self.lead}) )?" + (rf"(?:(?:{self.title}) )?" if self.title else "")
+        return re.compile(rf"{_FILLER}{before}(?:{either}){self.suffix}{_TAIL}")
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ _AUX = r"(?:is|are|was|were|does|do|did|can|could|would|will|has|have|am|it|its|
 _ORDINAL = r"(?:first|second|third|fourth|fifth|next|last|final|new|another)"
 _COUNTED = r"(?:question|turn|round|guess|number|q|no)"
 _LABELS = (
-    r"question|inquiry|query|ask|asking|guess|try|answer|player|tell me|i know(?: it)?|i have it"
+    r"question|q|inquiry|query|ask|asking|guess|try|answer|player|tell me|i know(?: it)?|i have it"
 )
 _NUMBERING = re.compile(
     rf"^\W*(?:{_COUNTED}\W{{0,2}})?\d{{1,2}}(?:\s*(?:of|/)\s*\d{{1,2}})?\s*[.):\-\]]+\s*"
@@ -25,7 +25,7 @@ _WORDS = re.compile(
     r"^(?:(?:so|ok|okay|then|now|next|and|well|alright|all right|great|good|nice|perfect|thanks"
     r"|thank you|hm+|um|uh|ah|aha|also|please|interesting|hello|hi|hey|first|lastly|finally"
     r"|lets see|let us see|i see|got it|but|cool|oh|wow|sorry|in that case|that being said"
-    rf"|is the answer yes|(?:(?:my|the) )?(?:{_ORDINAL} )?question(?=[ ,]+{_AUX}\b)"
+    rf"|is the answer yes|(?:(?:my|the) )?(?:{_ORDINAL} )?(?:question|q)(?=[ ,]+{_AUX}\b)"
     rf"|{_COUNTED} ?\d{{1,2}}(?: of \d{{1,2}})?|\d{{1,2}}(?: of \d{{1,2}})?(?=[ ,]+{_AUX}\b)"
     r")[ ,]+)+"
 )

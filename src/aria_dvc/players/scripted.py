@@ -40,6 +40,8 @@ SMALL_SUM = 100
 """Above it offers are put in percent: small models spend a token on every digit."""
 GUESSED_MARKUP = Fraction(3, 10)
 """How far apart the values are taken to be by a player that is not told the rival's."""
+PARTS = 100
+"""Offers are put in so many parts of the sum, or of a price's scale."""
 
 
 OWN = "own"
@@ -132,13 +134,13 @@ def _share(match: BargainingMatch, role: str, strategy: Strategy, rng: random.Ra
     if not match.config["complete_information"]:
         discounts = dict.fromkeys(ROLES, discounts[role])
     shares = [value / match.money for value in match.offers]
-    seen = _observation(match, role, shares, discounts)
+    seen = _observation(match, role, shares, discounts, 1 / PARTS)
     demand = strategy(seen, rng)
     if demand is None:
         return rng.choice(phrases.ACCEPT)
     if seen.last:
         return rng.choice(phrases.REJECT)
-    percent = Fraction(round(100 * demand), 100)
+    percent = Fraction(round(PARTS * demand), PARTS)
     share = percent if role == "alice" else 1 - percent
     whole, unit = (Fraction(100), "%") if match.money > SMALL_SUM else (match.money, "")
     gains = [number_text(whole * part) + unit for part in (share, 1 - share)]
@@ -146,7 +148,11 @@ def _share(match: BargainingMatch, role: str, strategy: Strategy, rng: random.Ra
 
 
 def _observation(
-    match: AlternatingMatch, role: str, shares: list[Fraction], discounts: dict[str, float]
+    match: AlternatingMatch,
+    role: str,
+    shares: list[Fraction],
+    discounts: dict[str, float],
+    step: float,
 ) -> Observation:
     """What `role` sees; `shares` are Alice's shares in all offers so far."""
     own = [float(share if role == "alice" else 1 - share) for share in shares]
@@ -158,6 +164,7 @@ def _observation(
         rival_discount=discounts[ROLES[1 - start]],
         received=own[1 - start :: 2],
         made=own[start::2],
+        step=step,
         win=match.reward != "utility",
     )
 
@@ -169,7 +176,8 @@ def _price(match: NegotiationMatch, role: str, strategy: Strategy, rng: random.R
         return _without_surplus(match, role, rng)
     surplus = buyer - seller
     shares = [(price / match.scale - seller) / surplus for price in match.offers]
-    seen = _observation(match, role, shares, dict.fromkeys(ROLES, 1.0))
+    step = float(1 / (PARTS * surplus))
+    seen = _observation(match, role, shares, dict.fromkeys(ROLES, 1.0), step)
     demand = strategy(seen, rng)
     if demand is None:
         return rng.choice(phrases.ACCEPT)
@@ -203,5 +211,5 @@ def _without_surplus(match: NegotiationMatch, role: str, rng: random.Random) -> 
 
 
 def _say_price(match: NegotiationMatch, role: str, price: Fraction, rng: random.Random) -> str:
-    money = Fraction(round(100 * price), 100) * match.scale
+    money = Fraction(round(PARTS * price), PARTS) * match.scale
     return phrases.say_price(rng, role, number_text(money), not match.offers)

@@ -20,6 +20,7 @@ class Observation:
     round: round of the standing offer, 0 at the start.
     horizon: the last round, None where it is not told.
     received, made: own shares in the rival's and in the own offers so far, oldest first.
+    step: the share between one offer that can be made and the next.
     win: the aim is more utility than the rival (every reward rule but utility), otherwise as much
         as possible.
     """
@@ -30,6 +31,7 @@ class Observation:
     rival_discount: float = 1.0
     received: list[float] = field(default_factory=list)
     made: list[float] = field(default_factory=list)
+    step: float = 0.01
     win: bool = True
 
     @property
@@ -169,6 +171,7 @@ def _just_win(seen: Observation, rng: random.Random) -> float | None:
     if seen.standing is not None and seen.standing > winning_share(seen, seen.round) + 1e-9:
         return None
     margin = max(0.01, 0.05 - 0.01 * seen.turn) + rng.choice((0.0, 0.01))
+    margin = max(margin, seen.step)  # rounded to the nearest offer, it still wins
     return min(0.99, winning_share(seen, seen.round + 1) + margin)
 
 

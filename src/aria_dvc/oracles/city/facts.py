@@ -9,6 +9,7 @@ city that are not plain text for an answer:
 - `island`: "wholly" or "partly", where that is not its country's; `river_size`: "minor" where its
   streams are too small to count as "the" river
 - `border`: the neighbours that it lies close to, or "far" where it lies deep inland
+- `nick`: the nicknames that it goes by, as they stand in a sentence
 - `ruled_by`: its past rulers where they are not its country's
 """
 
@@ -108,6 +109,11 @@ class CityFacts:
         """Colonial or foreign rulers of the past."""
         own = self.text.get("ruled_by")
         return frozenset(split(self.country.text["ruled_by"] if own is None else own))
+
+    @property
+    def nicknames(self) -> tuple[str, ...]:
+        """What the city is called besides its names: `the Big Apple`."""
+        return split(self.text.get("nick", ""))
 
     @property
     def borders(self) -> frozenset[str]:

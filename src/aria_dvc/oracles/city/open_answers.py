@@ -196,8 +196,8 @@ class OpenAnswers:
         return f"About {text} people live there."
 
     def _nickname(self) -> str:
-        nick = self.facts.text.get("nick", "").strip('"')
-        return f"It is called {nick}." if nick else ""
+        names = self.facts.nicknames
+        return f"It is called {' and '.join(names)}." if names else ""
 
     def _transport(self) -> str:
         metro = self.claims.topics.truth(_METRO)

@@ -68,12 +68,14 @@ class CityOracle:
         return Answer(text, True, topic)
 
     def _names_another(self, asked: Reading) -> bool:
-        """Whether the question guesses another target, or a name that nobody knows."""
-        if any(city != self.city for city in asked.guessed):
+        """Whether it guesses another target, by its nickname too, or a name that nobody knows."""
+        if any(city != self.city for city in (*asked.guessed, *asked.nicknamed)):
             return True
         return bool(asked.stranger) and not like_own(asked.stranger, self.city.name)
 
     def _reply(self, asked: Reading) -> tuple[str, str]:
+        if self.city in asked.nicknamed:
+            return "Yes, it is.", "nickname"
         guess = self._guess(asked)
         if guess:
             return guess, "guess"

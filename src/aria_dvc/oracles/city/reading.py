@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 from aria_dvc.oracles.city.claims import Claim, Claims
-from aria_dvc.oracles.city.guesses import guesses, initials, several, stranger
+from aria_dvc.oracles.city.guesses import guesses, initials, nicknamed, several, stranger
 from aria_dvc.oracles.city.lists import DIRECTIONS
 from aria_dvc.oracles.city.open_answers import OpenQuestion, read_open
 from aria_dvc.oracles.city.question import Question, plain_question
@@ -117,6 +117,11 @@ class Reading:
         short = tuple(city for city in cities() if not words.isdisjoint(initials(city)))
         named = self.mentions or short
         return tuple(city for city in named if guesses(city.name, self.raw))
+
+    @cached_property
+    def nicknamed(self) -> tuple[City, ...]:
+        """The cities by whose nickname it asks."""
+        return nicknamed(self.raw)
 
     @cached_property
     def stranger(self) -> str:

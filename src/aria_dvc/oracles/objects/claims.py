@@ -53,6 +53,8 @@ def _question(plain: str) -> Extent | None:
 
 
 def _read(aux: str, subject: str, rest: str, possible: bool) -> Extent | None:
+    if patterns.OWNED_BY_MOST.fullmatch(f"{subject} {rest}"):
+        return _owned_by_most()
     if subject != "it":
         return negatable(rest, lambda part: _you(part, possible))
     if aux in {"is", "are", "was", "were"}:
@@ -62,6 +64,12 @@ def _read(aux: str, subject: str, rest: str, possible: bool) -> Extent | None:
     if aux in {"has", "have"}:
         return negatable(rest, lambda part: _has(part, possible))
     return negatable(rest, lambda part: _act(part, possible))
+
+
+def _owned_by_most() -> Extent | None:
+    """True of what everybody uses, false of what no home has, unknown of all between."""
+    used, kept = look_up("by", "most people"), look_up("at", "home", True)
+    return Extent(used.yes, kept.no - used.yes) if used and kept else None
 
 
 def _clean(text: str) -> str:
@@ -264,7 +272,7 @@ def _you_one(text: str, possible: bool) -> Extent | None:
 
 def _noun_phrase(text: str, possible: bool) -> Extent | None:
     match = patterns.RELATIVE.match(text)
-    if match:
+    if match and not (match["part"] and match["head"] in patterns.PARTICIPLES):
         head, tail = _head(match["head"], possible), _relative(match, possible)
         if tail is not None and head is not None:
             return head & tail

@@ -25,6 +25,7 @@ _BRACKETS = re.compile(r"\s*\(([^()]*)\)")
 _SIZE = re.compile(r"\b(?:small|little|tiny|large|big|medium|medium-sized) ", re.IGNORECASE)
 """Left out of a description: what is small for an animal is not for a thing."""
 _JOINED = re.compile(r"\b(?:or|and|not|nor)\b", re.IGNORECASE)
+_PAIR = "pair of "
 _SOFT = (
     r"(?: (?:perhaps|maybe|possibly|actually|really|just|simply|by any chance|probably|likely))*"
 )
@@ -70,13 +71,17 @@ def winning_names(item: Object) -> tuple[str, ...]:
     """Folded spellings and synonyms that name the object.
 
     A synonym that only leaves out a word of a spelling ("bat" of "baseball bat") names its kind.
+    What is spelled with "pair of" may be put so by all its names.
     """
     own = [set(fold(spelling).split()) for spelling in item.spellings]
-    return tuple(
+    names = tuple(
         name
         for name in item.names
         if not any(set(name.split()) < whole for whole in own) or name in map(fold, item.spellings)
     )
+    paired = any(name.startswith(_PAIR) for name in names)
+    bare = [name for name in names if paired and not name.startswith(_PAIR)]
+    return tuple(dict.fromkeys((*names, *(_PAIR + name for name in bare))))
 
 
 def plurals(word: str) -> list[str]:

@@ -11,6 +11,14 @@ PEOPLE = (
     r"a person|a normal person|(?:the|an) average person|persons?|everyone|everybody|anyone|"
     r"most humans|most households?)"
 )
+MOST = (
+    r"(?:(?:almost |nearly )?(?:everyone|everybody)|(?:most|almost all|nearly all) "
+    r"(?:people|humans|households?|homes|families)|(?:the|an) average person|every household)"
+)
+OWNED_BY_MOST = re.compile(
+    rf"{MOST} (?:own|have|possess) (?:it|one)|it (?:being |be )?owned by {MOST}"
+)
+"""Subject and claim, or claim and owner: what nearly all have is less than what one can have."""
 FORM = re.compile(rf"^(?P<aux>\w+) (?P<subject>it|there|{PEOPLE})(?= |$) ?(?P<rest>.*)$")
 SOFT = re.compile(
     r"\b(?:usually|typically|generally|commonly|normally|mostly|mainly|primarily|often|frequently|"
@@ -48,6 +56,10 @@ RELATIVE = re.compile(
     r"located|associated|driven|related|owned|sold|held|capable|able|for|to|in|on|from|native|"
     r"bigger|larger|smaller|taller|longer|shorter|heavier|lighter|cheaper) (?P<complement>.+))$"
 )
+PARTICIPLES = frozenset(
+    "used worn played eaten kept held carried made found seen sold grown driven owned".split()
+)
+"""No things that could have a part: `used with your hands` has no hands."""
 ALTERNATIVE = re.compile(
     r",? or (?:is|are|does|do|can|an?|it|the|some|something|rather|more|instead|not|just)\b"
 )

@@ -21,6 +21,8 @@ _DROPPED = frozenset(_WORDS["dropped"].split())
 def stem(word: str) -> str:
     """Equal for the forms of a word: `cutting` and `cut`, `berries` and `berry`."""
     word = _IRREGULAR.get(word, word)
+    if word.isdigit():
+        return word
     for ending in ("ing", "ed", "es", "s"):
         bare = word[: -len(ending)]
         if word.endswith(ending) and len(bare) >= 3 and re.search("[aeiouy]", bare):
@@ -46,6 +48,8 @@ def key(phrase: str, noun: bool = False) -> str:
     return " ".join(map(stem, kept or words))
 
 
+STANDING = frozenset(key(name) for name in _WORDS["standing"].split("|"))
+"""Things other than the targets whose longest side is their height."""
 UNLIKE = frozenset(map(str.strip, _WORDS["unlike"].split(",")))
 """Compounds that are no kind of what their last word names."""
 ANTONYMS = [
