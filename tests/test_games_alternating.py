@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
+from aria_dvc.games.alternating import Move
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.registry import get_game
 from aria_dvc.games.rewards import NO_DEAL, aim
@@ -225,6 +226,44 @@ def test_the_last_round_ends_the_game_even_with_another_offer():
     assert match.outcome.reason == "no_deal"
 
 
+LAST_B = (BARGAINING, {**CONFIG_B, "rounds": 1}, "I keep 60.")
+LAST_N = (NEGOTIATION, {**CONFIG_N, "scale": 100, "rounds": 1}, "I offer $140.")
+
+
+@pytest.mark.parametrize("messages", [True, False])
+@pytest.mark.parametrize(
+    ("last", "text", "reason"),
+    [
+        *((LAST_B, text, "agreement") for text in ("I'll take 40.", "You keep 60, I get 40.")),
+        *((LAST_B, text, "agreement") for text in ("I take 40 and you keep 60.", "60/40")),
+        (LAST_B, '{"alice_gain": 60, "bob_gain": 40}', "agreement"),
+        *((LAST_N, text, "agreement") for text in ("I'll pay 140.", "I will buy it for $140.")),
+        *((LAST_N, text, "agreement") for text in ("I'll take 140.", "I'm happy to pay $140.")),
+        *((LAST_N, text, "agreement") for text in ("I'll pay your $140.", '{"price": 140}')),
+        *((LAST_B, text, "no_deal") for text in ("I reject your offer. 60/40.", "60/40?")),
+        (LAST_B, '{"decision": "reject", "alice_gain": 60, "bob_gain": 40}', "no_deal"),
+        (LAST_B, "I get 40 only.", "no_deal"),
+        *((LAST_N, text, "no_deal") for text in ("No. I offer $140.", "$140?", "I'll pay 120.")),
+        *((LAST_N, text, "no_deal") for text in ("You are greedy. I offer $140.", "No deal.")),
+        (LAST_N, '{"decision": "reject", "price": 140}', "no_deal"),
+    ],
+)
+def test_the_standing_offer_named_again_in_the_last_round_is_taken(last, text, reason, messages):
+    game, config, first = last
+    match = play(game.start({**config, "messages": messages}), first, text)
+    assert match.outcome.reason == reason
+    again = play(game.start(match.config), *(line for _, line in match.lines))
+    assert (again.lines, again.outcome) == (match.lines, match.outcome)
+
+
+@pytest.mark.parametrize(("game", "config", "first"), [LAST_B, LAST_N])
+def test_the_standing_offer_named_again_before_is_an_own_offer(game, config, first):
+    match = play(game.start({**config, "rounds": 2}), first)
+    match.play("You keep 60." if game is BARGAINING else "I'll pay 140.")
+    assert match.outcome is None
+    assert match.offers == match.offers[:1] * 2
+
+
 @pytest.mark.parametrize(
     ("game", "config", "texts", "kind"),
     [
@@ -344,3 +383,30 @@ def test_money_is_exact_even_with_decimals():
     match = play(BARGAINING.start({**CONFIG_B, "messages": False}), "I take 33.3333.")
     assert match.lines == [("alice", "I keep 33.3333.")]
     assert match.offers == [Fraction("33.3333")]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([1, 7.123456, 99.99, 100, 100.1234, 12_345, 10**6, 10**11]),
+    st.sampled_from(["alice", "bob"]),
+    st.data(),
+)
+def test_what_is_told_of_a_move_is_read_as_that_move(whole, role, data):
+    bargain = BARGAINING.start({**CONFIG_B, "money": whole})
+    negotiate = NEGOTIATION.start({**CONFIG_N, "scale": whole})
+    for match, most in ((bargain, bargain.money), (negotiate, negotiate.highest_price)):
+        steps = int(most * 10**4)
+        near_zero = st.integers(0, min(steps, 10**4))
+        near_all = st.integers(max(0, steps - 10**4), steps)
+        value = Fraction(data.draw(st.integers(0, steps) | near_zero | near_all), 10**4)
+        match.offers = [most / 3]
+        for move in (Move("offer", value), Move("accept"), Move("reject")):
+            assert match.read(match.say(move, role), role) == move
+    exit_ = Move("outside")
+    assert negotiate.read(negotiate.say(exit_, role), role) == exit_
+
+
+def test_a_share_below_one_can_be_replayed():
+    match = play(BARGAINING.start({**CONFIG_B, "messages": False}), "I offer you 99.5.")
+    assert match.lines == [("alice", "I offer you 99.5.")]
+    assert play(BARGAINING.start(match.config), match.lines[0][1]).offers == match.offers

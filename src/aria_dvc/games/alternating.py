@@ -3,14 +3,16 @@
 Utterances alternate, Alice first. The first is the offer of round 1; every later one answers the
 standing offer: it accepts, takes the outside option where the game has one, or rejects, and a
 rejection carries the offer of the next round. A rejection of the last round's offer ends the game
-without a deal, whether or not it names another offer: no round is left for it.
+without a deal, whether or not it names another offer: no round is left for it. Who names the
+standing offer again makes it an own offer of the next round; in the last round there is none, and
+"I'll pay 140." after "I offer $140." accepts.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -37,10 +39,15 @@ MAX_ROUNDS = 1_000
 
 @dataclass(frozen=True)
 class Move:
-    """A typed move. `value` of an offer: Alice's gain in money, or the price."""
+    """A typed move.
+
+    value: of an offer: Alice's gain in money, or the price.
+    sure: nothing beside an offer asks, complains or rejects.
+    """
 
     kind: Literal["offer", "accept", "reject", "outside"]
     value: Fraction | None = None
+    sure: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True)
@@ -130,10 +137,16 @@ class AlternatingMatch(Match):
     def play(self, text: str) -> None:
         role = self._mover()
         spoken = utterance(text, role)
-        move = self.read(spoken, role)
+        move = self._at_last(self.read(spoken, role))
         self._check(move)
         self.lines.append((role, spoken if self.config["messages"] else self.say(move, role)))
         self._apply(move)
+
+    def _at_last(self, move: Move) -> Move:
+        """The move, or the answer that the standing offer is, named once more in the last round."""
+        if move.value is None or move.value != self.standing or len(self.offers) < self.rounds:
+            return move
+        return Move("accept" if move.sure else "reject")
 
     def forfeit(self, kind: str, text: str = "") -> None:
         role = self._mover()

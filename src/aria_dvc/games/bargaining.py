@@ -53,7 +53,11 @@ class BargainingMatch(AlternatingMatch):
     def say(self, move: Move, role: str) -> str:
         if move.value is None:
             return {"accept": "I accept.", "reject": "I reject."}[move.kind]
-        return f"I keep {number_text(move.value if role == 'alice' else self.money - move.value)}."
+        alice, bob = move.value, self.money - move.value
+        own, rest = (alice, bob) if role == "alice" else (bob, alice)
+        if shares.readable(own, self.money):
+            return f"I keep {number_text(own)}."
+        return f"I offer you {number_text(rest)}."
 
     def worth(self, value: Fraction) -> tuple[Fraction, Fraction]:
         share, waited = value / self.money, len(self.offers) - 1

@@ -43,9 +43,16 @@ _REWRITES = [
             r"\b(?:can|could|may|might) i (?:please |just )?(?=(?:get|have|take|keep) <\d+>)",
             "i propose i ",
         ),
+        (
+            r"\b(?:can|could|may|might) i (?:please |just )?(?:get|have|take|buy) (?:it|this|that"
+            r"|(?:the|your) (?:product|item)) (?:for|at) (?=<\d+>)",
+            "i propose ",
+        ),
+        (r"\b(?:can|could|may|might) i (?:please |just )?(?=offer (?:you )?<\d+>)", "i "),
+        (rf"\b({_NAME}) ?[/-] ?({_NAME}) ?[:=]? ?(<\d+>) ?[/-] ?(<\d+>)", r"\3 for \1, \4 for \2"),
         (r"\bi (?:was|am) (?:hoping|looking|aiming) for (?=<\d+>)", "i want "),
         (
-            rf"\b(?:would|could|can|will) you {_WILLING}(?:accept|accepting|agree to) {_AHEAD}",
+            rf"\b(?:would|could|can|will|do) you {_WILLING}(?:accept|accepting|agree to) {_AHEAD}",
             "i propose you take ",
         ),
         (rf"\b(?:would|could|can|will) you {_WILLING}(?={_DOING}){_AHEAD}", "i propose you "),

@@ -3,7 +3,8 @@
 Works on the plain, marked sentences of `parsing`. Only whole segments in plain first person count,
 so that "I would accept 70" or "say that you accept" decide nothing. After "I accept" only the
 offer, its amounts and thanks may follow in the segment: any other word may take it back. In the
-rest of the text conditions, reservations and demands do, and in later sentences a change of mind.
+rest of the text conditions and reservations do, and in what follows an objection, a demand or a
+change of mind. "I agree" by itself may agree with anything: only courtesies and amounts may follow.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from aria_dvc.games.amounts import positions
 from aria_dvc.games.base import IllegalMove
-from aria_dvc.games.doubts import CONDITION, NEGATION, PROTEST, SPELLED
+from aria_dvc.games.doubts import CONDITION, NEGATION, OBJECTION, PROTEST, SPELLED
 from aria_dvc.games.parsing import Sentence
 
 _DOUBT = re.compile(rf"{NEGATION.pattern}|\b(?:doubt|doubts|hardly)\b")
@@ -33,9 +34,14 @@ _CONCESSION = re.compile(
     r"(?=,|$)"
 )
 """A sigh after an acceptance that asks for nothing and names nothing."""
+_NO_OBJECTION = re.compile(
+    r"(?:^|, )(?:why not|(?:(?:i have|there is) )?no (?:problems?|worries|doubt|rush|regrets"
+    r"|hard feelings|objections?|complaints?))(?=,|$)"
+)
+"""Denials that deny nothing of an offer."""
 _GOES_ON = re.compile(
-    r"(?<!\byou )\b(?:let us (?!(?:do|close|finish) (?:it|this|that)\b|trade\b|shake\b)"
-    r"|propose|suggest|continue|negotiate)\b"
+    r"(?<!\byou )\b(?:let us (?!(?:do|close|finish|end|conclude|finalize|seal) (?:it|this|that"
+    r"|the deal)\b|trade\b|shake\b|move on\b)|propose|suggest|continue|negotiate)\b"
 )
 _ALTERNATIVE = re.compile(r"\b(?:but|however|although|though|yet|or|rather than)\b")
 
@@ -43,50 +49,79 @@ _LIGHT = "ok|okay|yes|yeah|yep|fine|alright|all right|then|so|and|well"
 _PRAISE = "sure|great|good|very well|thanks|thank you|perfect|excellent|sounds good|fair enough"
 _FILLER = rf"(?:(?:{_LIGHT}|{_PRAISE}|alice|bob|hello|hi) )*"
 _CLOSING = r"(?:,? (?:alice|bob|then|thanks|thank you))*"
+_HEDGES = (
+    r"only|hardly|barely|scarcely|rarely|nearly|supposedly|seemingly|apparently|allegedly|ostensibly"
+    r"|possibly|probably|potentially|hopefully|conditionally|provisionally|tentatively|temporarily"
+    r"|partially|partly|mostly|largely|mainly|roughly|slightly|virtually|practically|basically"
+    r"|essentially|technically|theoretically|hypothetically|ideally|usually|normally|generally"
+    r"|initially|originally|previously|formerly|recently|eventually|jokingly|ironically"
+    r"|sarcastically|falsely|differently|separately|equally|evenly|daily|weekly|monthly|yearly"
+    r"|reply|apply|rely|early"
+)
+"""Words in -ly that leave it open whether, when or how far something is accepted."""
+_ADVERB = rf"(?!(?:{_HEDGES})\b)\w+ly"
 _READY = (
-    r"(?:(?:hereby|gladly|happily|will|do|now|must|have to|shall|am (?:happy|glad|pleased) to"
-    r"|therefore|also|just|simply|respectfully|politely|to|am going to) )*"
+    r"(?:(?:hereby|will|do|now|must|have to|shall|am (?:happy|glad|pleased) to"
+    rf"|therefore|also|just|to|am going to|{_ADVERB}) )*"
 )
-_OTHER = r"next|future|coming|better|best|right|higher|highest|lower|lowest|equal|even|half|another"
+_OTHER = (
+    r"next|future|coming|better|best|right|higher|highest|lower|lowest|equal|even|half|another"
+    r"|bigger|biggest|larger|largest|greater|smaller|smallest|fairer|remaining"
+)
 """Of an offer: perhaps not the one on the table. "The fair split" is not, "your fair split" is."""
-_ADJECTIVES = rf"(?: (?!(?:{_OTHER})\b)(?:\w+|<\d+>)){{0,2}}"
+_RATIO = r"<\d+>(?: ?(?:/|-|:|to) ?<\d+>)?"
+_ADJECTIVES = rf"(?: (?!(?:{_OTHER})\b)(?:\w+|{_RATIO})){{0,2}}"
 _WHICH = rf"(?:(?:your|this|that|these|those|bob's|alice's)|the(?! (?:\w+ )?fair\b)){_ADJECTIVES}"
-_THING = (
-    rf"(?:it|this|that|these|those|{_WHICH}"
-    r" (?:offers?|proposal|split|deal|terms|division|price|share|shares|suggestion|counteroffer"
-    r"|bid))"
+_NOUN = (
+    r"(?:(?:counter)?(?:offer|proposal|bid)|split|deal|term|division|distribution|allocation"
+    r"|arrangement|agreement|settlement|compromise|price|share|suggestion|bargain)s?"
 )
+_OFFER = rf"(?:{_WHICH} {_NOUN}|(?:your|the|this|that) (?:amount|number|figure))"
+_THING = rf"(?:it|this|that|these|those|{_OFFER})"
 _RIVALS = ("your", "alice's", "bob's")
 _EARLIER = re.compile(
     r"\b(?P<whose>your|the|this|that|those|bob's|alice's) (?:\w+ )?"
     r"(?:first|second|third|nth|original|initial|opening|starting"
-    r"|previous|earlier|prior|former|old|other) (?:\w+ )?(?:offers?|proposal|split|price|bid"
-    r"|counteroffer|suggestion|terms|deal|division|shares?)\b"
+    rf"|previous|earlier|prior|former|old|other) (?:\w+ )?{_NOUN}\b"
 )
 _NAMED = (
-    r"(?:(?= .*<\d+>)(?: (?:<\d+>|[/-]|of it|of|at|for|with|to|on|and|a|the|total|price|share"
+    r"(?:(?= .*<\d+>)(?: (?:<\d+>|[/-]|of it|of|at|for|with|to|on|and|a|the|your|total|price|share"
     r"|split|points|product|item|goods|(?:for|to) (?:me|you|alice|bob)"
     r"|(?:that )?(?:i|you|alice|bob) (?:will )?(?:gets?|receives?|takes?|keeps?|have|has)))+)?"
 )
 """The amounts of an offer, in words that can say nothing else."""
+_AS_IS = r"(?: as (?:is|it is|it stands|(?:you )?(?:proposed|offered|suggested|stated|described)))?"
 _MANNER = (
-    r"(?: (?:now|right away|gladly|happily|too|with (?:pleasure|thanks)|and (?:thanks|thank you)))?"
+    rf"(?: (?:now|right away|{_ADVERB}|too|with (?:pleasure|thanks)|and (?:thanks|thank you)))?"
 )
 _TO_THING = rf"(?: (?:to |with )?{_THING})?"
 _I_ACCEPT = re.compile(rf"\b(?:i|we) {_READY}accept\b")
 _ACCEPT = re.compile(
     rf"{_FILLER}(?:i|we) (?:{_READY}(?:accept|agree)|am accepting"
     r"|(?:(?:have )?(?:decided|chosen)|choose|decide) to accept"
-    rf"|{_READY}agree to (?:pay|buy|sell)(?: it)?(?=.* <\d+>)){_TO_THING}:?{_NAMED}{_MANNER}"
-    rf"{_CLOSING}"
+    rf"|{_READY}agree to (?:pay|buy|sell)(?: it)?(?=.* <\d+>)){_TO_THING}:?{_NAMED}{_AS_IS}"
+    rf"{_MANNER}{_CLOSING}"
 )
+_POLITE = (
+    r"(?:thanks|thank you|cheers|so much|very much|a lot|you too|welcome|alice|bob|my friend"
+    r"|partner|i|we|us|me|you|it|this|that|is|are|am|was|has been|have|had|a|an|the|your|our|both"
+    r"|to|with|for|on|of|at|in|and|so|then|now|here|yes|ok|okay|fine|sure|alright|all right"
+    rf"|{_NOUN}|agreed|agree|accept|accepted|done|settled|trade|business|game|doing|do|dealing"
+    r"|trading|negotiating|working|let us|close|finish|end|finalize|seal|shake|hands|move on"
+    r"|looking forward|well|played|negotiated|goodbye|bye|best (?:regards|wishes|for both)|luck"
+    r"|win|again|pleasure|glad|happy|pleased|good|great|nice|excellent|perfect|wonderful|fantastic"
+    r"|fair|reasonable|works|sounds|seems|looks|will|takes?|keeps?|gets?|receives?|day)"
+)
+"""Words of thanks, praise and closing, of which no sentence can object or ask for more."""
 _SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:{_PRAISE}), )*"
 _AGREED = (
     r"(?:accepted|agreed|sold|done deal|offer accepted|we have an agreement|we are agreed|you got a"
     r" deal|(?:(?:it|that) is a |(?:you|we) have (?:got )?(?:yourself )?a )?deal"
     r"|(?:your|the|this|that) (?:offer|proposal|price) is accepted)"
 )
-_SHORT_ACCEPT = re.compile(rf"{_SHORT}{_AGREED}{_NAMED}{_CLOSING}")
+_SHORT_ACCEPT = re.compile(
+    rf"{_SHORT}{_AGREED}{_NAMED}{_CLOSING}(?:, {_POLITE}(?: {_POLITE})*(?=,|$))*"
+)
 """Said of a whole sentence only: "a great deal of money" and "come on, deal" accept nothing."""
 _ONLY_ACCEPT = re.compile(
     rf"{_SHORT}(?:accept|sounds good(?: to me)?|i would like to accept{_TO_THING})"
@@ -97,13 +132,13 @@ _WILLING = (
     r"(?:(?:will|can|shall|am (?:happy|glad|willing|ready|prepared|content|okay|ok) to|am going to"
     r"|gladly|happily|also) )"
 )
-_SUBJECT = rf"(?:it|that|this|{_WHICH} (?:offer|proposal|split|price|terms|deal))"
+_SUBJECT = rf"(?:it|that|this|{_OFFER})"
 _FOR_ME = r"(?: (?:for|by|with|to) me)"
 _CONTENT = r"(?:fine|ok|okay|acceptable|agreeable)"
 _APPROVE = re.compile(
     rf"{_FILLER}(?:(?:i|we) {_WILLING}+(?:accept|agree (?:to|with)|live with|work with|go with"
-    rf"|go along with) {_THING}"
-    rf"|(?:i|we) (?!can\b){_WILLING}+take {_THING}"
+    rf"|go along with) (?:{_THING}|{_OFFER}{_NAMED})"
+    rf"|(?:i|we) (?!can\b){_WILLING}+take (?:{_THING}|{_OFFER}{_NAMED})"
     rf"|(?:{_SUBJECT} )?works{_FOR_ME}|(?:{_SUBJECT} is )?(?:fine|ok|okay) (?:by|with) me"
     rf"|{_SUBJECT} (?:works|is {_CONTENT}{_FOR_ME}?)"
     rf"|i am (?:fine|ok|okay|good|happy|content|satisfied|comfortable) with {_THING}"
@@ -153,17 +188,33 @@ _OUTSIDE = re.compile(
 )
 
 _TAKEN_BACK = (CONDITION, _RESERVATION, _REJECTING, _DOUBT, _SPEECH, PROTEST)
+_OBJECTS = re.compile(
+    rf"\b(?:{OBJECTION})\b|\bnot (?:\w+ ){{0,2}}(?:fair|enough|right|acceptable|okay|ok|happy"
+    r"|satisfied)\b"
+)
+_COMMAND = re.compile(
+    r"^(?:(?:now|then|so|and|please|just|also) )*(?:(?:pay|give|send|add|hand|throw|raise|increase"
+    r"|improve|sweeten|lower|reduce|drop|cut)\b(?! (?:than|my regards)\b)|offer (?:me|us|more)\b"
+    r"|be (?:\w+ )?(?:fair|fairer|reasonable|realistic|generous|honest|serious)\b"
+    r"|make (?:it|that|this) (?:<|more|better|fairer|higher|lower|closer)"
+    r"|(?:can|could|would|will) you\b|(?:(?:a|some) )?(?:(?:little|bit|lot) )?more\b)"
+    r"|\bmore for me\b|\b(?:you|alice|bob) (?:must|should|have to|need to)\b(?! be\b)"
+)
+"""Tells the other side to do something, which is a condition beside an acceptance."""
 _UNDONE = re.compile(
-    r"^(?:(?:oh|well|actually|no) )*(?:not|never|no|wait|psych|half)(?: (?:wait|really|yet))*$"
+    r"^(?:(?:oh|well|actually|no) )*(?:not|never|no|wait|psych|sike|half)(?: (?:wait|really|yet))*$"
     r"|\b(?:kidding|joking|joke|changed my mind|second thoughts?|let me think|never ?mind"
-    r"|conditions?|bonus|take (?:it|that|this) back"
+    r"|in your dreams|yeah right|conditions?|bonus|take (?:it|that|this) back"
     r"|(?:scratch|forget|ignore|cancel) (?:it|that|this))\b"
-    r"|\bfirst$|\b(?:you|alice|bob) (?:must|should|have to|need to)\b(?! be\b)"
+    r"|\bfirst$|\b(?:after|as soon as|the moment) (?:you|alice|bob)\b"
     r"|\bi (?:also |still |really |just )*(?:want|need|demand|require|expect|insist)\b"
     r"(?! <| to (?:go|thank|be|close|stop|finish|move)\b)"
-    r"|^(?:now |then |so )?(?:pay|give|send|add|hand|throw)\b"
 )
-"""A sentence after an acceptance that takes it back or asks for something in return."""
+"""Said after an acceptance: takes it back or asks for something in return."""
+_BARE = re.compile(rf"{_FILLER}(?:(?:i|we) {_READY}agree|agreed|we are agreed){_MANNER}{_CLOSING}")
+"""An agreement with what may be anything: "I agree, this is unfair."."""
+_COURTESY = re.compile(rf"(?:(?:{_POLITE}|{_RATIO})(?: |$))+")
+"""Nothing but thanks, praise, closing words and amounts."""
 _AFTERTHOUGHT = re.compile(r"(?:(?:only|just|for|at) )*<\d+>")
 
 
@@ -176,6 +227,8 @@ class Decisions:
     agrees: a plain "deal" or "agreed" among them: "Deal, I take the 40."
     earlier: whose earlier offer is accepted ("your first offer"): "your", "the", ...; or "".
     amounts: positions of those named in the acceptance itself.
+    bare: the acceptance is no more than "I agree".
+    before, after: the other segments of the sentence that accepts.
     """
 
     accept: bool = False
@@ -186,6 +239,9 @@ class Decisions:
     agrees: bool = False
     earlier: str = ""
     amounts: tuple[int, ...] = ()
+    bare: bool = False
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 def decisions(parts: list[Sentence]) -> Decisions:
@@ -195,7 +251,7 @@ def decisions(parts: list[Sentence]) -> Decisions:
         IllegalMove: an acceptance with a condition, a reservation, a rejection, a proposal or a
             spelled-out number beside it.
     """
-    parts = [replace(part, text=_CONCESSION.sub("", part.text)) for part in parts]
+    parts = [replace(part, text=_without_sighs(part.text)) for part in parts]
     text = " . ".join(sentence.text for sentence in parts)
     found = [_decided(sentence, text) for sentence in parts]
     total = Decisions(
@@ -208,22 +264,37 @@ def decisions(parts: list[Sentence]) -> Decisions:
         earlier=next((one.earlier for one in found if one.earlier), ""),
         amounts=tuple(amount for one in found for amount in one.amounts),
     )
-    if total.accept and (_REJECTING.search(text) or total.reject):
+    if not total.accept:
+        return total
+    if _REJECTING.search(text) or total.reject:
         raise IllegalMove("contradiction", "Either accept or reject, not both.")
-    after = _after_acceptance(parts, found)
     reserved = CONDITION.search(text) or _RESERVATION.search(text)
-    if total.accept and (total.conditional or reserved or any(map(_UNDONE.search, after))):
-        raise IllegalMove("conditional", 'Accept without conditions by saying only: "I accept."')
-    if total.accept and (_GOES_ON.search(text) or SPELLED.search(text)):
+    last = max(i for i, one in enumerate(found) if one.accept)
+    undone = total.conditional or reserved or _undone(found[last], parts[last + 1 :])
+    if _GOES_ON.search(text) or SPELLED.search(text):
         raise IllegalMove("accept_and_offer", 'To accept, say only: "I accept."')
-    named = [i for later in after if _AFTERTHOUGHT.fullmatch(later) for i in positions(later)]
-    return replace(total, amounts=(*total.amounts, *named))
+    if undone:
+        raise IllegalMove("conditional", 'Accept without conditions by saying only: "I accept."')
+    later = [part.text for part in parts[last + 1 :] if _AFTERTHOUGHT.fullmatch(part.text)]
+    return replace(total, amounts=(*total.amounts, *(i for said in later for i in positions(said))))
 
 
-def _after_acceptance(parts: list[Sentence], found: list[Decisions]) -> list[str]:
-    """The sentences after the last one that accepts."""
-    last = max((i for i, one in enumerate(found) if one.accept), default=len(parts))
-    return [part.text for part in parts[last + 1 :]]
+def _without_sighs(text: str) -> str:
+    """A sentence without what sounds like an objection and is none."""
+    return _NO_OBJECTION.sub("", _CONCESSION.sub("", text)).lstrip(", ")
+
+
+def _undone(accepting: Decisions, later: list[Sentence]) -> bool:
+    """Whether what stands beside an acceptance takes it back or puts a condition on it."""
+    after = [*accepting.after, *(segment for part in later for segment in part.segments)]
+    if any(map(_COMMAND.search, (*accepting.before, *after))):
+        return True
+    if accepting.bare and any(map(_OBJECTS.search, accepting.before)):
+        return True
+    if accepting.bare and not all(map(_COURTESY.fullmatch, after)):
+        return True
+    said = [*after, *(part.text for part in later)]
+    return any(pattern.search(one) for pattern in (_UNDONE, _OBJECTS) for one in said)
 
 
 def check_earlier(whose: str, made: int) -> None:
@@ -262,16 +333,23 @@ def _decided(sentence: Sentence, text: str) -> Decisions:
     alone = sentence.text == text and _ONLY_ACCEPT.fullmatch(text)
     trades = "<" not in text and _TRADE.fullmatch(sentence.text)
     if _SHORT_ACCEPT.fullmatch(sentence.text) or alone or trades:
-        return Decisions(accept=True, amounts=tuple(positions(sentence.text)))
+        bare = any(map(_BARE.fullmatch, sentence.segments))
+        return Decisions(accept=True, amounts=tuple(positions(sentence.text)), bare=bare)
+    return _by_segments(sentence)
+
+
+def _by_segments(sentence: Sentence) -> Decisions:
+    """What the segments of a statement decide."""
     accept = reject = outside = conditional = hinted = agrees = False
     earlier = ""
     amounts: list[int] = []
     quoted = bool(_SPEECH.search(sentence.text))
     sure = not quoted and not CONDITION.search(sentence.text)
     doubted = quoted or bool(_DOUBT.search(sentence.text))
-    for segment in sentence.segments:
+    segments, last = sentence.segments, 0
+    for i, segment in enumerate(segments):
         if (_ACCEPT.fullmatch(segment) or _APPROVE.fullmatch(segment)) and not doubted:
-            accept = True
+            accept, last = True, i
             past = _EARLIER.search(segment)
             earlier = past["whose"] if past else earlier
             outside |= bool(_JOHN.search(segment))
@@ -285,4 +363,11 @@ def _decided(sentence: Sentence, text: str) -> Decisions:
             hinted |= bool(re.search(r"\b(?:agreed|accepted)\b", segment))
             agrees |= bool(_SHORT_ACCEPT.fullmatch(segment))
             hinted |= sure and bool(_I_ACCEPT.search(segment))
-    return Decisions(accept, reject, outside, conditional, hinted, agrees, earlier, tuple(amounts))
+    stated = Decisions(
+        accept, reject, outside, conditional, hinted, agrees, earlier, tuple(amounts)
+    )
+    if not accept:
+        return stated
+    before, (accepting, *after) = segments[:last], segments[last:]
+    bare = bool(_BARE.fullmatch(accepting))
+    return replace(stated, bare=bare, before=tuple(before), after=tuple(after))

@@ -26,11 +26,12 @@ REFERENCE = re.compile(
     r"|\b(?:reject|decline|refuse|turn down|accept|agree|would have)\b"
 )
 """A segment that talks about an earlier offer or decides on it; its amounts offer nothing."""
-_PROTEST = (
-    r"not|never|no|neither|nor|unfair|unacceptable|unreasonable|ridiculous|absurd"
+OBJECTION = (
+    r"unfair|unacceptable|unreasonable|ridiculous|absurd"
     r"|insult|insulting|wrong|greedy|hate|dislike|hesitant|reluctant|unwilling|afraid|hesitate"
     r"|too (?:low|high|little|much|small|few|steep|expensive)"
 )
+_PROTEST = rf"not|never|no|neither|nor|{OBJECTION}"
 PROTEST = re.compile(rf"\b(?:{_PROTEST}|reject|rejected|decline|refuse|why)\b|^so\b")
 _UNCLEAR = re.compile(
     r"\b(?:at least|at most|more than|less than|minimum|maximum|around|about|roughly"

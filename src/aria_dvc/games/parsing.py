@@ -33,22 +33,40 @@ _SPEAKERS = (
 )
 _THINGS = r"human|model|tool"
 """Speakers where a sentence begins with them; "a garden tool: a rake" is a thing."""
+_ADDRESSED = "".join(
+    rf"(?<!\b{words} )"
+    for words in (
+        "to|to the|for|for you,|ok|ok,|okay|okay,|listen|listen,|look|look,|thanks|thanks,"
+        "|thank you|thank you,"
+    ).split("|")
+)
+"""Behind none of these words, after which a name is who is spoken to: "My offer to Bob: ..."."""
+_RIVALS = {"alice": "bob|buyer", "bob": "alice|seller"}
 _TITLES = {"alice": "seller", "bob": "buyer"}
 """What the players of negotiation are called as well."""
-_NOTE = r"(?:['’]s \w+)?\s?(?:\([^()]{0,40}\))?"
-_FORGED = re.compile(
-    r"(?<![^\W_])(?<!\bhi )(?<!\bhey )(?<!\bhello )(?<!\bdear )"
-    rf"(?:(?:{_SPEAKERS})|(?<![\w,;-] )(?:{_THINGS})){_NOTE}[\W_]{{0,4}}?"
-    r":(?![*_\s]{0,5}[$€£]?\d)"
-    rf"|\[\s?(?:{_SPEAKERS}|{_THINGS})\s?\]|#{{2,}}\s{{0,3}}(?:{_SPEAKERS}|{_THINGS})\b"
-    rf"|(?<!\bi )(?<!\bme )(?<!\byou )\(\s?(?:{_SPEAKERS}|{_THINGS})\s?\)\s?[^\W\d]"
-    r"|\[(?!\s?(?:question|guess|turn|round) #?\d{1,3}\s?\])[^\w\[{]*[^\W\d]\w*\W+\w+\W+\w",
-    re.IGNORECASE,
-)
-"""A speaker's label, whatever is around the name, or words in brackets, as our own hints are.
+_NOTE = r"(?:['’]s \w+)?(?:(?: \w+)? (?:to|for) (?:alice|bob|me|you))?\s?(?:\([^()]{0,40}\))?"
+"""What may stand between a name and its colon: "Bob's reply to Alice (aside):"."""
+_WHOLE_BRACKET = re.compile(r"\[\s*(?=\w+\W+\w)((?:[^\[\]:.!?]|[:.](?=\d))*[.!?]?)\s*\]")
+"""One sentence in brackets and nothing else."""
 
-"Alice: 55, Bob: 45" is an offer. Matched on the NFKC form, in which a small colon is a colon.
-"""
+
+@lru_cache
+def _forged(name: str) -> re.Pattern[str]:
+    """Another speaker's label, whatever is around it, or words in brackets, as our own hints are.
+
+    "Alice: 55, Bob: 45" is an offer, and a speaker called `name` may address the rival. Matched on
+    the NFKC form, in which a small colon is a colon.
+    """
+    return re.compile(
+        rf"(?<![^\W_])(?={_SPEAKERS}|{_THINGS})(?<!\bhi )(?<!\bhey )(?<!\bhello )(?<!\bdear )"
+        rf"(?:(?!{_RIVALS.get(name, 'opponent')})|{_ADDRESSED})"
+        rf"(?:(?:{_SPEAKERS})|(?<![\w,;-] )(?:{_THINGS})){_NOTE}[\W_]{{0,4}}?"
+        r":(?![*_\s]{0,5}[$€£]?\d)"
+        rf"|\[\s?(?:{_SPEAKERS}|{_THINGS})\s?\]|#{{2,}}\s{{0,3}}(?:{_SPEAKERS}|{_THINGS})\b"
+        rf"|(?<!\bi )(?<!\bme )(?<!\byou )\(\s?(?:{_SPEAKERS}|{_THINGS})\s?\)\s?[^\W\d]"
+        r"|\[(?!\s?(?:question|guess|turn|round) #?\d{1,3}\s?\])[^\w\[{]*[^\W\d]\w*\W+\w+\W+\w",
+        re.IGNORECASE,
+    )
 
 
 def clean(text: str) -> str:
@@ -90,38 +108,47 @@ def _own_label(name: str) -> re.Pattern[str]:
     title = _TITLES.get(name, "assistant")
     names = f"{name}|{title}|assistant"
     return re.compile(
-        rf"^[\W_]{{0,3}}(?:(?:{names}){_NOTE}[\W_]{{0,4}}:[\W_]{{0,3}}(?=[^\W\d])"
+        rf"^[\W_]{{0,3}}(?:(?:as the )?(?:{names}){_NOTE}[\W_]{{0,4}}:[\W_]{{0,3}}(?=[^\W\d])"
         rf"|\[\s?(?:{names})\s?\][\W_]{{0,3}}(?=[^\W\d])"
         rf"|{title}[\W_]{{0,3}}:[\W_]{{0,4}}?(?=[$€£]?\d))",
         re.IGNORECASE,
     )
 
 
+def _unbracketed(cleaned: str) -> str:
+    whole = _WHOLE_BRACKET.fullmatch(cleaned)
+    return whole[1] if whole else cleaned
+
+
 def utterance(text: str, own_name: str, limit: int = MAX_CHARS) -> str:
-    """The cleaned text of one turn, without the speaker's own name as a label.
+    """The cleaned text of one turn, without the speaker's own name as a label or a bracket around.
 
     Raises:
         IllegalMove: empty, longer than `limit`, or it writes another speaker's turn.
     """
-    cleaned = _own_label(own_name).sub("", clean(text))
+    cleaned = _own_label(own_name).sub("", _unbracketed(clean(text)))
     if not any(char.isalnum() for char in cleaned):
         raise IllegalMove("empty", "Your message was empty. Say something.")
     if len(cleaned) > limit or len(text) > MAX_RAW_CHARS:
         raise IllegalMove("too_long", "Your message was too long. Use one or two short sentences.")
-    if _FORGED.search(unicodedata.normalize("NFKC", cleaned)):
+    if _forged(own_name).search(unicodedata.normalize("NFKC", cleaned)):
         raise IllegalMove("forged_turn", "Speak only for yourself, without any speaker's name.")
     return cleaned
 
 
 # --- plain form -------------------------------------------------------------------------------
 
-_ANSWER = r"(?:answer|decision|move|offer|proposal|counteroffer|reply|response|message|action)"
+_ANSWER = r"(?:answer|decision|move|(?:counter-?)?(?:offer|proposal)|reply|response|message|action)"
 _PLAIN = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"[’‘`´]", "'"),
         ("…", "..."),
-        (r"^\[([^\[\]]*)\]$", r"\1"),
+        (r"^[\[(]([^\[\]()]*)[\])]\W*$", r"\1"),
+        (
+            r"^((?:ok|okay|listen|look|thanks|thank you|hi|hello|hey|dear)\b,? (?:alice|bob)) ?:",
+            r"\1,",
+        ),
         (r"^'(?!\s)((?:[^']|(?<=\w)'(?=\w))*)'\W*$", r"\1"),
         (rf"^(?:(?:my|the) )?(?:final )?{_ANSWER}\s?: ?(?=[^\W\d])", ""),
         (
@@ -132,6 +159,7 @@ _PLAIN = [
         (r"\bhow bout\b", "how about"),
         (r"\bim\b", "i am"),
         (r"\blets\b", "let us"),
+        (r"\bgonna\b", "going to"),
         (r"\b50 50\b", "50/50"),
         (r"\bits(?= (?:a|fine|ok|okay)\b)", "it is"),
         (r"\bill(?= (?:keep|take|give|offer|pay|accept|do|go|buy|sell)\b)", "i will"),
@@ -157,7 +185,7 @@ _PLAIN = [
         (r"\blet's\b", "let us"),
         (r"\b(it|that|what|how)'s\b", r"\1 is"),
         (r"\b(?:how|what) about\b", "i propose"),
-        (r"\bcounter[- ]?offer\b", "counteroffer"),
+        (r"\bcounter[- ]?(offer|proposal|bid)\b", r"counter\1"),
         (r"[–—]", " - "),
         (r";", ", "),
         (r"\s+", " "),
@@ -166,7 +194,7 @@ _PLAIN = [
 _SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]*")
 _SEGMENT = re.compile(
     r",(?!\d)\s*(?:(?:but|so) )?|(?<!>) - | - (?!<)"
-    r"| (?:but|however|so|because|instead|therefore|while) "
+    r"| (?:but|however|so|because|instead|therefore|while|since(?! <)) "
     r"| and (?=(?:i |we |would |will |like to |want to |now )*(?:propose|offer|suggest|counter)\b)"
 )
 

@@ -20,9 +20,10 @@ from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
 
 _CUE = re.compile(
     r"\b(?:(?:propos|offer|suggest|sell|buy|pay|ask|counter|bid|charg|settl|tak)(?:e|ing)?"
-    r"|price|counteroffer|deal|trade|meet|compromise|split the difference)\b"
+    r"|price|(?:counter)?proposal|counteroffer|deal|trade|meet|compromise|split the difference)\b"
     r"|\b(?:would like|looking for) <\d+>"
-    r"|\b(?:can|will|let us) (?:just )?do(?: it for)? <\d+>|\b(?:want|need|say|make it) <\d+>"
+    r"|\b(?:can|will|let us) (?:just )?do(?: it for)? <\d+>"
+    r"|\b(?:want|need|demand|insist on|say|make it) <\d+>"
     r"|\b(?:go|come|stretch|down|up|(?:raise|lower|drop|reduce|cut) it)(?: a (?:bit|little))?"
     r" ?(?:to|:) <\d+>|\bstart(?:ing)? at <\d+>|\bbest (?:i|we) can do is <\d+>"
     r"|\b(?:go|work) with <\d+>|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
@@ -32,13 +33,13 @@ _CUE = re.compile(
 )
 _GIVE = {
     "alice": re.compile(r"\bgive me <\d+>|\bpay me <\d+>"),
-    "bob": re.compile(r"\bgive you <\d+>|\bpay you <\d+>"),
+    "bob": re.compile(r"\bgive you <\d+>|\bpay you <\d+>|\bi (?:\w+ )?give <\d+>"),
 }
 """Money goes from the buyer to the seller."""
 _OTHERS_GIFT = re.compile(r"\bgive (?:me|you) <\d+>")
 _BARE = re.compile(
     r"(?:(?:ok|well|then|no|only|just|at|for|make it|please|now) )*<\d+>"
-    r"(?: (?:then|please|final|flat|now|it is))*"
+    r"(?: (?:then|please|final|flat|now|it is|(?:in )?cash))*"
 )
 _NOT_A_PRICE = re.compile(
     r"\b(?:worth|values?|valued|costs?|profits?|gains?|john|margin|loss|lose|surplus|market|save"
@@ -86,7 +87,7 @@ def _read_json(fields: dict[str, Any], highest: Fraction) -> Move:
         return prices
     if len(prices) != 1 or not isinstance(prices[0], Fraction):
         raise IllegalMove("bad_json", "A JSON offer has one number, price.")
-    return Move("offer", _one_price(set(prices), highest))
+    return Move("offer", _one_price(set(prices), highest), sure="decision" not in fields)
 
 
 def _one_price(prices: Set[Fraction], highest: Fraction) -> Fraction:
@@ -150,4 +151,5 @@ def _is_offer(segment: str, role: str) -> bool:
         return bool(_GIVE[role].search(segment)) and not _NOT_A_PRICE.search(segment)
     if REFERENCE.search(segment) or _NOT_A_PRICE.search(segment):
         return False
-    return bool(_CUE.search(segment) or _BARE.fullmatch(segment))
+    cues = _CUE.search(segment) or _BARE.fullmatch(segment) or _GIVE[role].search(segment)
+    return bool(cues)

@@ -6,11 +6,13 @@ A text is cut into sentences, and these into segments, at commas and "but". Aske
 - of a sentence: whether it is a question, is conditional or quotes somebody, which holds for all of
   its segments;
 - of the whole text: what takes an acceptance back (before it or after it), and from the first offer
-  on, whether it protests, so that an offer of what stands already is a complaint about it.
+  on, whether it protests, so that an offer of what stands already is a complaint about it; and
+  whether anything is said beside a bare question about what stands ("110?"), which is an echo then.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
@@ -22,6 +24,9 @@ from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.decisions import Decisions, check_earlier, takes_standing
 from aria_dvc.games.doubts import PROTEST, SPELLED
 from aria_dvc.games.parsing import Sentence, json_decision
+
+_GRUDGE = re.compile(rf"{PROTEST.pattern}|\b(?:only|but|instead|rather)\b")
+"""Beside an offer of what stands already: perhaps it is not meant to be taken."""
 
 
 @dataclass
@@ -44,10 +49,12 @@ class Offered:
             self.first = sentence
         (self.asked if asked else self.values).update(values)
 
-    def on(self, standing: Fraction | None) -> Set[Fraction]:
-        """The offers, without a question about the standing one beside another: "110? No, 90."."""
-        echoed = self.asked - {standing} if self.values else self.asked
-        return self.values | echoed
+    def on(self, standing: Fraction | None, alone: bool) -> Set[Fraction]:
+        """The offers, without an echo of the standing one: "110? No, 90.", "110? Come on.".
+
+        alone: whether the text is nothing but one sentence.
+        """
+        return self.values | (self.asked if alone else self.asked - {standing})
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,16 @@ class Text:
         """Whether it complains or refuses from its first offer on."""
         return any(PROTEST.search(part.text) for part in self.parts[self.offered.first or 0 :])
 
+    def doubtful(self) -> bool:
+        """Whether anything in it asks, complains, refuses or limits."""
+        decided, parts = self.decided, self.parts
+        return bool(
+            decided.reject
+            or decided.conditional
+            or self.offered.doubts
+            or any(part.question or _GRUDGE.search(part.text) for part in parts)
+        )
+
 
 class Reader(ABC):
     """What one game makes of the amounts in a text; `hints` are its own words."""
@@ -101,7 +118,7 @@ class Reader(ABC):
             IllegalMove: it states no move, or more than one.
         """
         standing = made[-1] if made else None
-        decided, values = text.decided, text.offered.on(standing)
+        decided, values = text.decided, text.offered.on(standing, len(text.parts) == 1)
         if decided.outside and (decided.accept or values):
             hint = "Make one move: an offer, accept, or deal with John."
             raise IllegalMove("contradiction", hint)
@@ -118,10 +135,10 @@ class Reader(ABC):
         if values and SPELLED.search(text.marked):
             raise IllegalMove("unclear_offer", self.hints.digits)
         if values and not (values == {standing} and text.protests()):
-            return Move("offer", self.checked(values))
+            return Move("offer", self.checked(values), sure=not text.doubtful())
         if decided.reject:
             return Move("reject")
-        raise self._none(text, bool(values))
+        raise self._none(text, bool(values or text.offered.asked))
 
     def _takes(self, text: Text, values: Set[Fraction], standing: Fraction | None) -> bool:
         """Whether the offer is the standing one, taken.
@@ -134,12 +151,15 @@ class Reader(ABC):
         opening = text.parts[text.offered.first or 0].text
         return takes_standing(text.decided, text.marked, opening, values == {standing})
 
-    def _none(self, text: Text, protested: bool) -> IllegalMove:
-        """Why a text that decides nothing and offers nothing is refused."""
+    def _none(self, text: Text, named: bool) -> IllegalMove:
+        """Why a text that decides nothing and offers nothing is refused.
+
+        named: it names an offer, but only to complain or to ask about it.
+        """
         doubts = text.offered.doubts
         if text.decided.conditional or "conditional" in doubts:
             return IllegalMove("conditional", self.hints.conditional)
-        if doubts or protested:
+        if doubts or named:
             return IllegalMove("unclear_offer", self.hints.unclear)
         return IllegalMove("unreadable", self.hints.unreadable)
 

@@ -22,6 +22,8 @@ from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
 REMEMBERED = 8192  # texts whose meaning is kept: scripted and small models repeat themselves
 _SELF = {"i", "me", "my", "mine", "myself"}
 _AMOUNT = r"<(?P<amount>\d+)>"
+_GAIN = rf"{_AMOUNT}(?! ?(?:/|-|:|to) ?<)"
+"""No part of "60/40", whose first number is Alice's whoever stands before it."""
 _SMALL_WORDS = r"(?: (?:a|an|the|of|only|just|exactly|share|sum|amount|total|with|all|full))*"
 _LEADS = (
     r"(?: (?:will|would|shall|should|can|to|just|then|also|like|want|rather|prefer|need|have"
@@ -32,24 +34,30 @@ _WISHES = (
     r"|(?:must )?insist on|would (?:like|be (?:happy|fine|content|good) with)"
     r"|am (?:happy|fine|ok|okay|content|good) with)"
 )
+_LABEL = (
+    r"\b(?P<who>alice|bob|my|your|mine|yours)(?:'s)?(?: (?:share|part|gain))?"
+    r" ?(?:[:=]|is|would be|will be|should be|must be) ?"
+)
 _BINDINGS = [
     re.compile(pattern)
     for pattern in (
-        rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:gets?|receives?|takes?|keeps?|has|have|gains?"
-        rf"|(?:go|come) (?:up |down )?to){_SMALL_WORDS} {_AMOUNT}",
-        rf"\b(?P<who>i)(?: (?:will|would|can|just|also|still))* {_WISHES}{_SMALL_WORDS} {_AMOUNT}",
-        rf"\blet (?P<who>me) (?:have|keep|take|get){_SMALL_WORDS} {_AMOUNT}",
+        rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:gets?|receives?|takes?|keeps?|has|have|gains?)"
+        rf"{_SMALL_WORDS} {_GAIN}",
+        rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:go|come) (?:up |down )?to{_SMALL_WORDS} {_GAIN}"
+        r"(?! for (?:you|alice|bob)\b)",
+        rf"\b(?P<who>i) am (?:keeping|taking|getting|receiving){_SMALL_WORDS} {_GAIN}",
+        rf"\b(?P<who>i)(?: (?:will|would|can|just|also|still))* {_WISHES}{_SMALL_WORDS} {_GAIN}",
+        rf"\blet (?P<who>me) (?:have|keep|take|get){_SMALL_WORDS} {_GAIN}",
         r"\b(?:reduce|lower|raise|increase|drop|cut|change|bring) (?P<who>my) (?:demand|share|part"
-        rf"|request)(?: down| up)? to {_AMOUNT}",
+        rf"|request)(?: down| up)? to {_GAIN}",
         rf"{_AMOUNT} (?:works|is (?:fine|ok|okay|good|acceptable)) (?:with|by|for) (?P<who>me)\b",
         rf"^{_AMOUNT} (?P<who>me|you|alice|bob)$",
         r"\b(?:give|gives|giving|offer|offers|offering|leave|leaves|leaving|hand)"
-        rf" (?P<who>alice|bob|me|you){_SMALL_WORDS} {_AMOUNT}",
+        rf" (?P<who>alice|bob|me|you){_SMALL_WORDS} {_GAIN}",
         rf"{_AMOUNT} (?:for|to|goes to|go to|going to) (?P<who>alice|bob|me|you|myself|yourself)\b",
-        r"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?"
-        rf"{_AMOUNT}(?! ?(?:/|-|:|to) ?<)",
-        rf"\b(?P<who>alice|bob|my|your|mine|yours)(?:'s)?(?: (?:share|part|gain))?"
-        rf" ?(?:[:=]|is|would be|will be|should be|must be) ?{_AMOUNT}",
+        rf"{_AMOUNT} (?:is|are) (?P<who>mine|yours)\b",
+        rf"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?{_GAIN}",
+        rf"{_LABEL}{_GAIN}",
     )
 ]
 _RATIO = re.compile(r"<(?P<alice>\d+)> ?(?:/|-|:|to) ?<(?P<bob>\d+)>")
@@ -57,6 +65,7 @@ _RATIO_CUE = re.compile(
     r"\b(?:propose|offer|suggest|counteroffer|counter|split(?:ting)?|divid(?:e|ing)"
     r"|i (?:would )?say|take|let us|do|go|make|accept|agree|settle|would be|is fair"
     r"|my|want|prefer|like|works|is (?:fine|ok|okay|good))\b|: (?=<)"
+    rf"|\b(?:{_WISHES}|keep|get|receive|have|see){_SMALL_WORDS} (?=<\d+> ?[/:])"
 )
 _BARE_RATIO = re.compile(
     r"(?:(?:ok|okay|yes|sure|fine|hi|hello|hey|so|well|then|no|my|final|at|now|just|a|an|alice|bob)"
@@ -66,6 +75,7 @@ _BARE_RATIO = re.compile(
 _RATIO_OF_WHOM = re.compile(
     rf"\b(?:between|respectively)\b"
     rf"|{_RATIO.pattern}(?: split| division)? for (?:me|you|alice|bob)\b"
+    rf"|{_LABEL}<\d+> ?(?:/|-|:|to) ?<"
 )
 _PAID = re.compile(r"\bpay(?:s|ing)?\b")
 """Of one's own money perhaps, beside the division: "Pay me 5 and we have a deal."."""
@@ -141,11 +151,22 @@ def _understood(text: str, role: str, money: Fraction) -> tuple[_Shares, Text]:
     """What the text says whatever was said before, and who reads it."""
     plain = _HALF.sub("50%", _EQUAL_ONE.sub(r"\1 50%", parsing.plain(text)))
     marked, amounts = mark_amounts(plain, money)
-    marked = _LOSS.sub("a loss", plainer(marked))
+    marked = _LOSS.sub("a loss", plainer(_parts_of_whole(marked, amounts, money)))
     parts = parsing.sentences(marked)
     reader = _Shares(role, amounts, money).with_percent_pairs(parts)
     decided = replace(decisions(parts), outside=False)
     return reader, Text(marked, parts, decided, reader.offered(parts))
+
+
+def _parts_of_whole(marked: str, amounts: Sequence[Amount], money: Fraction) -> str:
+    """The text with "55/100" as 55 of 100: a pair with the whole in it has a nought as well."""
+
+    def told(match: re.Match[str]) -> str:
+        part, whole = (amounts[int(match[role])] for role in ROLES)
+        pair = "/" not in match[0] or not part.value or whole.of(money) != money
+        return match[0] if pair else f"<{match['alice']}> of <{match['bob']}>"
+
+    return _RATIO.sub(told, marked)
 
 
 def _read_json(fields: dict[str, Any], money: Fraction) -> Move:
@@ -157,7 +178,21 @@ def _read_json(fields: dict[str, Any], money: Fraction) -> Move:
     if len(gains) < 2 or not all(isinstance(gain, Fraction) for gain in gains):
         raise IllegalMove("bad_json", "A JSON offer has the numbers alice_gain and bob_gain.")
     _check_sum(gains[0], gains[1], money)
-    return Move("offer", _one_offer({gains[0]}, money))
+    return Move("offer", _one_offer({gains[0]}, money), sure="decision" not in fields)
+
+
+def readable(gain: Fraction, money: Fraction) -> bool:
+    """Whether `read` takes the amount as it is."""
+    return _short(gain) and not _maybe_part(gain, money)
+
+
+def _short(gain: Fraction) -> bool:
+    return (gain * 10**MAX_DECIMALS).denominator == 1
+
+
+def _maybe_part(amount: Fraction, money: Fraction) -> bool:
+    """Whether it may be meant as a part of the whole: 0.6 of 100."""
+    return money >= WHOLE and 0 < amount < 1
 
 
 def _one_offer(offers: Set[Fraction], money: Fraction) -> Fraction:
@@ -165,7 +200,7 @@ def _one_offer(offers: Set[Fraction], money: Fraction) -> Fraction:
         raise IllegalMove("ambiguous_offer", "Make exactly one offer.")
     gain = next(iter(offers))
     _check_sum(gain, money - gain, money)
-    if (gain * 10**MAX_DECIMALS).denominator != 1:
+    if not _short(gain):
         raise IllegalMove("absurd_number", f"Use at most {MAX_DECIMALS} decimals.")
     return gain
 
@@ -226,8 +261,9 @@ class _Shares(Reader):
         return found
 
     def checked(self, values: Set[Fraction]) -> Fraction:
-        small = [0 < amount.value < 1 and not amount.percent for amount in self.amounts]
-        if small and all(small) and self.money >= WHOLE:
+        amounts = self.amounts
+        small = [not a.percent and _maybe_part(a.value, self.money) for a in amounts]
+        if small and all(small):
             hint = "Write amounts as 60 or as 60%."
             raise IllegalMove("unclear_number", hint)
         return _one_offer(values, self.money)
