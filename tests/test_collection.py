@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -391,6 +392,38 @@ def test_a_journal_is_that_of_how_games_are_played_not_of_how_fast(block, change
     changed = params.model_copy(update={block: getattr(params, block).model_copy(update=change)})
     inputs = [collect_session(p, "bargaining")._inputs(p) for p in (params, changed)]
     assert (inputs[0] == inputs[1]) == same
+
+
+@pytest.mark.parametrize(
+    "change", [{"allow_training_opponents": True}, {"games": {}}, {"games": "more episodes"}]
+)
+def test_an_evaluation_is_kept_whatever_else_is_evaluated(change):
+    params = load_params(ROOT / "params.yaml")
+    if change == {"games": "more episodes"}:
+        games = params.evaluate.games
+        more = games["twenty_questions"].model_copy(update={"episodes": 4000})
+        change = {"games": {**games, "twenty_questions": more}}
+    ((_, one), *_) = _sessions(params, "bargaining", None)
+    other = replace(one, settings=params.evaluate.model_copy(update=change))
+    assert other._inputs(params) == one._inputs(params)
+    warmer = replace(one, settings=params.evaluate.model_copy(update={"temperature": 0.123}))
+    assert warmer._inputs(params) != one._inputs(params)
+
+
+def test_a_journal_is_that_of_the_base_below_a_named_adapter(tmp_path):
+    params, base, adapter = load_params(ROOT / "params.yaml"), tmp_path / "base", tmp_path / "lora"
+    for folder in (base, adapter):
+        folder.mkdir()
+    config = {"peft_type": "LORA", "base_model_name_or_path": str(base)}
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    (adapter / "adapter_model.safetensors").write_bytes(b"adapter")
+    log = params.logs["bargaining"].model_copy(update={"source": str(adapter)})
+    session = collect_session(params.model_copy(update={"logs": {"bargaining": log}}), "bargaining")
+    found = []
+    for weights in (b"one", b"another"):
+        (base / "model.safetensors").write_bytes(weights)
+        found.append(session._inputs(params)["model"])
+    assert found[0] != found[1]
 
 
 def test_a_collection_is_played_by_the_model_that_its_log_names_without_an_adapter():

@@ -114,6 +114,16 @@ def test_a_model_rounds_on_request_and_its_vectors_are_kept_apart(cache):
     assert embedder_identity(EMBEDDER + HALF, {}) == embedder_identity(EMBEDDER, {}) + HALF
 
 
+def test_vectors_of_an_endpoint_are_those_of_its_options():
+    def identity(**options):
+        served = Endpoint(base_url="http://h/v1", model="m", options=options)
+        return embedder_identity("endpoint:x", {"x": served})
+
+    assert identity() == "endpoint http://h/v1 m"
+    assert len({identity(), identity(dimensions=256), identity(dimensions=512)}) == 3
+    assert identity(a=1, b=2) == identity(b=2, a=1)
+
+
 @pytest.mark.parametrize(
     ("texts", "source", "expected"),
     [

@@ -284,6 +284,91 @@ def test_a_server_that_dies_for_good_ends_the_run_and_keeps_what_was_finished(tm
     assert {r.episode_id for r in rest.asked}.isdisjoint(kept)
 
 
+class Dying(FaultServer):
+    """Answers 40 requests, each in its own time, and then none, those under way included."""
+
+    async def _answer(self, writer, fault, body) -> None:
+        await asyncio.sleep(self.draws.uniform(0.02, 0.2))
+        gone = self.served["ok"] > 40
+        await super()._answer(writer, "503" if gone else fault, body)
+
+
+def test_an_outage_is_nobodys_failure_and_its_games_are_played_later(tmp_path):
+    game, journal = CountingGame(), Journal({}, tmp_path)
+    assignments = assign(game, 40, 0)
+
+    def play(server):
+        with serve(server) as url:
+            return collect_episodes(
+                game,
+                assignments,
+                both(player_of(url, deadline_s=1.0)),
+                play_settings(),
+                pace(),
+                journal=journal,
+            )
+
+    with pytest.raises(AriaError, match=r"no answer within 1 s.*see that the server runs"):
+        play(Dying())
+    kept = journal.read()
+    assert {episode.info["failure"] and "failed" for episode in kept.values()} <= {None}
+    assert len(kept) < 40
+    episodes = play(FaultServer())
+    assert [one.info["failure"] for one in episodes] == [None] * 40
+
+
+def test_refusals_of_everything_are_not_the_players_own_failure():
+    server = FaultServer()
+    with serve(server) as url:
+        player = player_of(url)
+        assert ask(player).text == "hello there"
+        server.always = lambda body: "400"
+        with pytest.raises(PlayerFailure, match="check base_url") as caught:
+            ask(player)
+    assert caught.value.kind == "endpoint_refused"
+
+
+SHAPING = {"top_k": -1, "min_p": 0, "repetition_penalty": 1}
+SHAPING |= {"presence_penalty": 0, "frequency_penalty": 0}
+
+
+def served_policy(url, *names, **options):
+    servers = {
+        name: endpoint(url, options=options | ({"temperature": 0.5} if name == "cold" else {}))
+        for name in ("x", "cold")
+    }
+    context = PlayerContext(
+        play_settings(), pace(), ModelSource("none"), servers, served_by=names or ("x",)
+    )
+    return make_player("policy", context)
+
+
+def test_a_served_policy_draws_from_what_training_scores():
+    server = FaultServer()
+    with serve(server) as url:
+        policy = served_policy(url, top_p=None, user="me", min_p=0.0, logit_bias=None)
+        ask(policy)
+    (body,) = server.bodies
+    assert {name: body.get(name) for name in SHAPING} == SHAPING
+    assert (body["user"], "logit_bias" in body) == ("me", False)
+    assert (body["temperature"], body["top_p"]) == (policy.sampling.temperature, 1.0)
+    assert policy.sampling.top_p == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("top_k", 5), ("repetition_penalty", 1.1), ("logit_bias", {"7": 3})]
+)
+def test_a_served_policy_refuses_what_training_would_not_score(name, value):
+    with pytest.raises(AriaError, match=rf"endpoints\.x\.options: {name} would.*online.rollouts"):
+        served_policy("http://h/v1", **{name: value})
+
+
+def test_servers_that_sample_differently_do_not_play_one_policy():
+    with pytest.raises(AriaError, match=r"endpoint:x, endpoint:cold play policy .* differently"):
+        served_policy("http://h/v1", "x", "cold")
+    assert served_policy("http://h/v1", "x", "cold", temperature=0.5).sampling.temperature == 0.5
+
+
 RUN = """
 import sys
 from pathlib import Path

@@ -41,6 +41,15 @@ def test_embeddings_outlast_faults():
     assert sum(server.served.values()) > server.served["ok"] == 6
 
 
+def test_an_embedder_is_asked_with_the_options_of_its_endpoint():
+    server = FaultServer()
+    server.whole = embedded
+    options = {"dimensions": 256, "encoding_format": None}
+    with serve(server) as url:
+        endpoint_encoder("x", endpoint(url, options=options))(["a"])
+    assert server.bodies == [{"model": "m", "input": ["a"], "dimensions": 256}]
+
+
 @pytest.mark.parametrize("answer", ["[]", '{"data": [{}]}', '{"data": 3}', "3"])
 def test_an_answer_without_embeddings_is_a_fault(answer):
     server = FaultServer()

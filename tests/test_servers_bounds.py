@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,21 @@ def test_a_page_that_goes_away_within_a_minute_is_waited_out():
     retries = Retries("u", 600.0)
     for _ in range(30):
         assert retries.pause(Misfit("a page")) <= faults.LONGEST_PAUSE_S
+
+
+@pytest.mark.parametrize("asked", [None, 0.5])
+def test_a_server_is_asked_until_its_deadline(asked, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(faults.time, "monotonic", lambda: now)
+    ends = []
+    for _ in range(200):
+        now, retries = 0.0, Retries("u", 30.0, since=0.0)
+        with suppress(NoAnswer):
+            while True:
+                now += retries.pause(Fault("HTTP 503", asked))
+        ends.append(now)
+    assert min(ends) > 30 - (asked or faults.FIRST_PAUSE_S)
+    assert max(ends) < 30
 
 
 @pytest.mark.parametrize("asked", [3600.0, 1e12])

@@ -13,6 +13,7 @@ from tiny_models import tiny_model, tiny_tokenizer
 
 from aria_dvc.arena.sessions import Session
 from aria_dvc.arena.side_by_side import play_side_by_side, processes
+from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import load_params
@@ -69,6 +70,30 @@ def test_what_was_played_is_not_played_again(model, tmp_path, monkeypatch):
     first, _ = played(tmp_path, monkeypatch, [session(model)], 2)
     monkeypatch.setattr("aria_dvc.arena.side_by_side._play_apart", None)
     assert played(tmp_path, monkeypatch, [session(model)], 2)[0] == first
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_what_so_many_processes_have_played_any_other_number_finds(
+    workers, model, tmp_path, monkeypatch
+):
+    alone, _ = played(tmp_path / "alone", monkeypatch, [session(model)], 1)
+    monkeypatch.setenv("ARIA_CACHE", str(tmp_path / "gone on"))
+    session(model).dealt(2)[0].play(paced(2))  # the other process was killed
+    assert played(tmp_path / "gone on", monkeypatch, [session(model)], workers)[0] == alone
+    lines = [CheckedLines(file).read() for file in (tmp_path / "gone on").rglob("episodes.jsonl")]
+    once = [episode["episode_id"] for found in lines for episode in found]
+    assert sorted(once) == [episode.episode_id for episode in alone[0]]
+
+
+def test_a_run_excludes_one_with_another_number_of_processes(model, tmp_path, monkeypatch):
+    def meanwhile(params, shares, title):
+        with pytest.raises(AriaError, match="is in use by process"):
+            play_side_by_side(paced(1), [session(model)], "games")
+
+    monkeypatch.setattr("aria_dvc.cache.locks.GRACE_S", 0.1)
+    monkeypatch.setattr("aria_dvc.arena.side_by_side._play_apart", meanwhile)
+    (episodes,), _ = played(tmp_path, monkeypatch, [session(model)], 2)
+    assert len(episodes) == 7
 
 
 def test_scripted_games_and_games_on_servers_need_no_second_process(model, monkeypatch):

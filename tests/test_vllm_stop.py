@@ -136,3 +136,8 @@ def test_names_with_brackets_do_not_mislead(tmp_path):
     finally:
         process.kill()
         process.wait(10)
+
+
+def test_the_server_samples_as_requests_say_and_not_as_the_models_files_do(tmp_path):
+    command = vllm_server._command(tmp_path, tmp_path, 1)
+    assert command[command.index("--generation-config") + 1] == "vllm"

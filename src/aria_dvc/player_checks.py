@@ -99,7 +99,8 @@ def _is_miscast(game: str, role: str, spec: str) -> bool:
     kind, _, strategy = spec.partition(":")
     answers = role == ENVIRONMENTS.get(game)
     if kind == "scripted":
-        return strategy in STRATEGY_NAMES and (answers or strategy not in GAME_STRATEGIES.get(game, STRATEGY_NAMES))
+        own = GAME_STRATEGIES.get(game, STRATEGY_NAMES)
+        return strategy in STRATEGY_NAMES and (answers or strategy not in own)
     return kind == "embedded" and not answers
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aria_dvc.arena.assignments import Assignment, Lineups, assign
 from aria_dvc.arena.collection import collect_series, matching
-from aria_dvc.arena.journal import Journal
+from aria_dvc.arena.journal import WHOLE, Journal
 from aria_dvc.arena.series import Series
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.games.base import Game
@@ -75,12 +75,11 @@ class Games(ABC):
         """The same games in so many parts, whole groups each."""
         return [replace(self, share=(part, parts)) for part in range(parts)]
 
-    def kept(self, params: Params, journal: Journal | None = None) -> list[Episode] | None:
-        """The games as their journal holds them; None if some are missing."""
+    def kept(self, params: Params, finished: Mapping[str, Episode]) -> list[Episode] | None:
+        """The games of this share, of those that its journal holds; None if some are missing."""
         wanted = self._wanted(params)
-        finished = matching((journal or self.journal(params)).read(), wanted)
-        found = [finished[one.episode_id] for one in wanted if one.episode_id in finished]
-        return found if len(found) == len(wanted) else None
+        found = matching(finished, wanted)
+        return [found[one.episode_id] for one in wanted] if len(found) == len(wanted) else None
 
     def play(self, params: Params, title: str = "") -> list[Episode]:
         """Its games alone (see `play_together`)."""
@@ -98,15 +97,24 @@ class Games(ABC):
         return derived_seed(params.seed, self.purpose)
 
     def journal(self, params: Params) -> Journal:
-        """Where its games are kept, by everything that they depend on."""
+        """Where its games are kept, by everything that they depend on; all shares find them."""
         return Journal(self._inputs(params))
+
+    def own_journal(self, params: Params) -> Journal:
+        """The journal with a file of this share's own to write to."""
+        which, parts = self.share
+        return self.journal(params).part(which + 1 if parts > 1 else WHOLE)
+
+    def _source(self, params: Params) -> ModelSource:
+        """The model behind `policy` and `base`."""
+        return ModelSource(self.model, params.base_model.trust_remote_code)
 
     def _players(self, params: Params, named: Iterable[str]) -> dict[str, Player]:
         """The players of those names."""
         context = PlayerContext(
             self.settings,
             params.pace,
-            ModelSource(self.model, params.base_model.trust_remote_code),
+            self._source(params),
             params.endpoints,
             adapter=self.adapter,
             record_logprobs=self.record_logprobs,
@@ -121,19 +129,18 @@ class Games(ABC):
         return {
             "game": self.game.name,
             "seed": self._seed(params),
-            "share": self.share,
             "reward": self.reward,
             "record_logprobs": self.record_logprobs,
             "players": pools,
             "served_by": self.served_by,
-            "settings": self.settings.model_dump(),
+            "settings": self.settings.model_dump(include=set(PlaySettings.model_fields)),
             "bfloat16": self.plays_in_process and uses_bfloat16(params.pace.precision),
             "endpoints": {
                 name: endpoint.model_dump(include={"base_url", "model", "options"})
                 for name, endpoint in params.endpoints.items()
                 if name in used
             },
-            "model": fingerprint(self.model) if self.plays_in_process else None,
+            "model": fingerprint(self._source(params)) if self.plays_in_process else None,
             "adapter": fingerprint(self.adapter) if self.adapter else None,
             "code": code_hash(type(self).__module__),
         }
@@ -176,8 +183,8 @@ def play_together(
     Raises:
         AriaError: a player is unknown or cannot be reached, or another process plays these games.
     """
-    journals = [session.journal(params) for session in sessions]
-    kept = [one.kept(params, journal) for one, journal in zip(sessions, journals, strict=True)]
+    journals = [session.own_journal(params) for session in sessions]
+    kept = [one.kept(params, own.read()) for one, own in zip(sessions, journals, strict=True)]
     missing = [at for at, found in enumerate(kept) if found is None]
     if missing:
         with ExitStack() as held, shared_engines():

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -40,18 +41,13 @@ def play_side_by_side(params: Params, sessions: Sequence[Games], title: str) -> 
         AriaError: a player is unknown or cannot be reached, or a process died.
     """
     workers = processes(params, sessions)
-    if workers == 1:
-        return play_together(params, sessions, title)
-    shares = list(zip(*(session.dealt(workers) for session in sessions), strict=True))
-    kept = [[one.kept(params) for one in share] for share in shares]
-    missing = [share for share, found in zip(shares, kept, strict=True) if None in found]
+    missing = _missing(params, sessions, workers) if workers > 1 else []
     if len(missing) > 1:
-        _play_apart(params, missing, title)
-    played = [
-        play_together(params, share, title) if None in found else found
-        for share, found in zip(shares, kept, strict=True)
-    ]
-    return [_merged(parts) for parts in zip(*played, strict=True)]
+        with ExitStack() as held:
+            for session in sessions:  # against a run with another number of processes
+                held.enter_context(session.own_journal(params).lock.held())
+            _play_apart(params, missing, title)
+    return play_together(params, sessions, title)
 
 
 def processes(params: Params, sessions: Sequence[Games]) -> int:
@@ -65,9 +61,15 @@ def processes(params: Params, sessions: Sequence[Games]) -> int:
     return 1 if torch.cuda.is_available() else min(MOST, default_threads())
 
 
-def _merged(parts: Sequence[Sequence[Episode]]) -> list[Episode]:
-    """The episodes of a session that was dealt, in the order of their ids."""
-    return sorted((one for part in parts for one in part), key=lambda one: one.episode_id)
+def _missing(params: Params, sessions: Sequence[Games], workers: int) -> list[tuple[Games, ...]]:
+    """The shares, of `workers`, of which the journals do not hold all games."""
+    finished = [session.journal(params).read() for session in sessions]
+    shares = zip(*(session.dealt(workers) for session in sessions), strict=True)
+    return [
+        share
+        for share in shares
+        if any(one.kept(params, found) is None for one, found in zip(share, finished, strict=True))
+    ]
 
 
 def _play_apart(params: Params, shares: Sequence[Sequence[Games]], title: str) -> None:

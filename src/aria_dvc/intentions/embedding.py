@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import orjson
 
 from aria_dvc.cache.folder import note_use
 from aria_dvc.cache.vectors import VectorStore, vectors_file
@@ -100,10 +101,15 @@ def _encoder(source: str, endpoints: Mapping[str, Endpoint]) -> Encoder:
 def embedder_identity(source: str, endpoints: Mapping[str, Endpoint]) -> str:
     """What vectors depend on beside the text: the content of the model, or who answers for it.
 
-    An endpoint is known by its address and model; what runs behind them only its owner can tell.
+    An endpoint is known by its address, model and options; what runs behind them only its owner can
+    tell.
     """
     name = endpoint_name(source)
     if name is not None:
         endpoint = find_endpoint(name, endpoints)
-        return f"endpoint {endpoint.base_url} {endpoint.model}"
+        asked = f"endpoint {endpoint.base_url} {endpoint.model}"
+        if not endpoint.options:
+            return asked
+        options = orjson.dumps(endpoint.options, option=orjson.OPT_SORT_KEYS).decode()
+        return f"{asked} {options}"
     return fingerprint(embedder_weights(source)) + (HALF if is_half(source) else "")

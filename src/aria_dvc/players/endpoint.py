@@ -6,25 +6,58 @@ servers/client.py's.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from aria_dvc.chat import Message
+from aria_dvc.errors import AriaError
 from aria_dvc.players.base import PlayerFailure, Reply, Request
 from aria_dvc.players.oracle import answers, one_question
 from aria_dvc.records.episodes import SampledWith
-from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server
+from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server, with_options
 from aria_dvc.servers.completions import PATH, Completion, read_completion
 from aria_dvc.servers.keys import SHORTEST_KEY
 from aria_dvc.settings.dialogues import PlaySettings
 from aria_dvc.settings.machine import Endpoint
 
-FIRST_ANSWER_S = 5
+SOON_S = 5.0  # a server that is there answers something within so long
+GREETING: list[Message] = [{"role": "user", "content": "Say hello."}]
 EMPTY_REPLIES = 4  # as many to one request are taken for the model's own silence
+# What changes the distribution beside temperature and top_p, and the value, in vLLM's terms, that
+# does not; None: there is no default to be overridden, so it is left out.
+NEUTRAL: dict[str, Any] = {
+    "top_k": -1,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    **dict.fromkeys(("min_tokens", "logit_bias", "allowed_token_ids", "bad_words")),
+    **dict.fromkeys(("response_format", "structured_outputs")),
+}
 logger = logging.getLogger(__name__)
+
+
+def drawn_plainly(name: str, endpoint: Endpoint) -> Endpoint:
+    """The endpoint with options by which vLLM draws from nothing but temperature and top_p.
+
+    All are sent: what a request leaves out, vLLM may take from the model's generation_config.json.
+
+    Raises:
+        AriaError: its options ask for another distribution.
+    """
+    options = endpoint.options
+    shaping = [key for key in NEUTRAL if options.get(key) not in (None, NEUTRAL[key])]
+    if shaping:
+        raise AriaError(
+            f"endpoints.{name}.options: {', '.join(shaping)} would change what the policy says but "
+            "not what training scores: leave them out where online.rollouts names this endpoint"
+        )
+    dropped = {key: 1.0 for key in ("temperature", "top_p") if options.get(key, 1.0) is None}
+    return endpoint.model_copy(update={"options": {**options, **dropped, **NEUTRAL}})
 
 
 class EndpointPlayer:
@@ -53,7 +86,10 @@ class EndpointPlayer:
 
     @property
     def sampling(self) -> SampledWith:
-        """As the requests ask for it; a field that `options` drops is the server's own, 1."""
+        """As the requests ask for it; a field that `options` drops is the server's own, 1.
+
+        What else shapes the distribution, in `options` or by the server's defaults, is not told.
+        """
         asked = {"temperature": self.settings.temperature, "top_p": self.settings.top_p}
         asked |= {name: self.options[name] for name in asked.keys() & self.options.keys()}
         return SampledWith(**{name: 1.0 if it is None else it for name, it in asked.items()})
@@ -73,14 +109,9 @@ class EndpointPlayer:
             return Reply(found.text, found.prompt_tokens, found.completion_tokens, cut=found.cut)
 
         try:
-            return await self.server.post(PATH, lambda attempt: self._body(request, attempt), read)
+            return await self.server.post(PATH, lambda attempt: self._turn(request, attempt), read)
         except NoAnswer as error:
-            # A server that answers others has a problem with this request, not with itself.
-            kind = "no_answer" if self._answered > error.since else "endpoint_unreachable"
-            where = f"deadline_s of {self.endpoint} in params.yaml"
-            check = "see what answers there" if error.misfit else "see that the server runs"
-            remedy = f"{check}, or raise {where}"
-            raise PlayerFailure(kind, f"{error}: {remedy}") from None
+            raise await self._unanswered(error) from None
         except Refusal as refusal:
             raise await self._failure(refusal) from None
 
@@ -90,21 +121,22 @@ class EndpointPlayer:
     async def close(self) -> None:
         await self.server.close()
 
-    def _body(self, request: Request, attempt: int) -> dict[str, Any]:
-        settings, messages = self.settings, request.messages
-        temperature = settings.temperature
+    def _turn(self, request: Request, attempt: int) -> dict[str, Any]:
+        seed = request.seed + attempt
         if answers(request):
-            messages, temperature = one_question(messages), 0.0
+            return self._body(one_question(request.messages), seed, temperature=0.0)
+        return self._body(request.messages, seed, self.settings.temperature)
+
+    def _body(self, messages: list[Message], seed: int, temperature: float) -> dict[str, Any]:
         body = {
             "model": self.model,
             "messages": messages,
             "temperature": temperature,
-            "top_p": settings.top_p,
-            "max_tokens": settings.max_new_tokens,
-            "seed": (request.seed + attempt) % 2**31,
-            **self.options,
+            "top_p": self.settings.top_p,
+            "max_tokens": self.settings.max_new_tokens,
+            "seed": seed % 2**31,
         }
-        return {key: value for key, value in body.items() if value is not None}
+        return with_options(body, self.options)
 
     def _read(self, content: bytes) -> Completion:
         found = read_completion(content)
@@ -123,6 +155,13 @@ class EndpointPlayer:
                 self.settings.max_new_tokens,
             )
 
+    async def _unanswered(self, error: NoAnswer) -> PlayerFailure:
+        """What it means that a request got no answer: its own fault, or the endpoint is away."""
+        kind = "no_answer" if await self._answers_others() else "endpoint_unreachable"
+        check = "see what answers there" if error.misfit else "see that the server runs"
+        where = f"deadline_s of {self.endpoint} in params.yaml"
+        return PlayerFailure(kind, f"{error}: {check}, or raise {where}")
+
     async def _failure(self, refusal: Refusal) -> PlayerFailure:
         """What a refusal means: this request's own fault, or the endpoint's."""
         if refusal.status in (400, 413) and _too_long(refusal.said):
@@ -136,12 +175,20 @@ class EndpointPlayer:
         )
 
     async def _answers_others(self) -> bool:
-        """Whether the server has answered anything, or does within a little while."""
-        for _ in range(FIRST_ANSWER_S * 10):
-            if self._answered > -math.inf:
-                return True
-            await asyncio.sleep(0.1)
-        return False
+        """Whether the server answers another request now: a greeting, or any that is under way.
+
+        What it answered before tells nothing: it may have gone since. The greeting does not wait
+        for room, which other requests to a server that is away hold until their deadline.
+        """
+        since = time.monotonic()
+        apart = replace(self.server, deadline_s=min(SOON_S, self.server.deadline_s))
+        body = self._body(GREETING, seed=0, temperature=0.0)
+        try:
+            with suppress(NoAnswer, Refusal):
+                await apart.post(PATH, lambda attempt: body, self._read)
+        finally:
+            await apart.close()
+        return self._answered > since
 
 
 def _too_long(complaint: str) -> bool:

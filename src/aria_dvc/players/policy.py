@@ -31,9 +31,9 @@ _shared: dict[tuple[Any, ...], tuple[Engine, Renderer]] | None = None
 class PolicyPlayer:
     """A model behind an `Engine`; both roles of self-play may share one player.
 
-    token_ids and logprobs are recorded if `record_logprobs`. The log-probabilities are
-    those of softmax(logits) at temperature 1 without top-p, the distribution that training
-    scores; they include the end-of-turn token.
+    token_ids and logprobs are recorded if `record_logprobs`. The log-probabilities, the end-of-turn
+    token's included, are those of softmax(logits) at temperature 1 without top-p, however the
+    tokens were drawn; training scores the distribution that they were drawn from (`sampling`).
     """
 
     def __init__(

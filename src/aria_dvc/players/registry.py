@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aria_dvc.errors import AriaError
 from aria_dvc.models.source import ModelSource
 from aria_dvc.player_specs import find_endpoint, parse_spec
 from aria_dvc.players.base import Player
@@ -74,13 +75,18 @@ def make_player(spec: str, context: PlayerContext) -> Player:
 def _served_player(spec: str, servers: Sequence[str], context: PlayerContext) -> Player:
     """The player of that spec on endpoints, which share its games and record it under the spec."""
     from aria_dvc.players.dealt import DealtPlayer
-    from aria_dvc.players.endpoint import EndpointPlayer
+    from aria_dvc.players.endpoint import EndpointPlayer, drawn_plainly
 
     settings, deadline_s = context.settings.of(spec), context.pace.deadline_s
-    players = [
-        EndpointPlayer(name, find_endpoint(name, context.endpoints), settings, deadline_s)
-        for name in servers
-    ]
+    endpoints = {name: find_endpoint(name, context.endpoints) for name in servers}
+    if spec == "policy":
+        endpoints = {name: drawn_plainly(name, one) for name, one in endpoints.items()}
+    players = [EndpointPlayer(name, one, settings, deadline_s) for name, one in endpoints.items()]
+    if len({player.sampling for player in players}) > 1:
+        raise AriaError(
+            f"{', '.join(player.endpoint for player in players)} play {spec} together, but sample "
+            "differently: give them the same temperature and top_p in their options"
+        )
     player = players[0] if len(players) == 1 else DealtPlayer(spec, players)
     player.name = spec
     return player

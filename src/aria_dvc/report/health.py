@@ -203,7 +203,8 @@ def _reward_model(category: str, model: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(about, "reward_model_undefined", words, "more games with other outcomes")
     elif model["r2"] <= 0 or (low is not None and low <= 0):
         reach = "" if low is None else f", from {low:.2f}"
-        words = f"no better than the mean by role and turn on held-out games (R2 {model['r2']:.2f}{reach})"
+        told = f"(R2 {model['r2']:.2f}{reach})"
+        words = f"no better than the mean by role and turn on held-out games {told}"
         yield Finding(about, "reward_model_constant", words, "online.credit: games, or more games")
 
 
@@ -262,10 +263,11 @@ def _worse_somewhere(
 ) -> Iterator[Finding]:
     """Where the loss of own utility is greatest whose interval leaves out 0: in the games of a role
     against an opponent, or, where there is one role or opponent alone, of an opponent or role."""
-    family = next((name for name in PARTS if len(families.get(name, ())) > 1), None)
+    several = [name for name in PARTS if len(families.get(name, ())) > 1]
     gains = {
         PARTS[family].format(part): of[variant]
-        for part, of in (families[family] if family else {}).items()
+        for family in several[:1]
+        for part, of in families[family].items()
         if variant in of
     }
     losses = {

@@ -21,7 +21,7 @@ from aria_dvc.cache.lines import CheckedLines
 from aria_dvc.cache.locks import FolderLock
 from aria_dvc.errors import AriaError
 from aria_dvc.report.names import shortened, told_apart
-from aria_dvc.servers.client import NoAnswer, Refusal, Server, in_own_loop
+from aria_dvc.servers.client import NoAnswer, Refusal, Server, in_own_loop, with_options
 from aria_dvc.servers.completions import PATH, read_completion
 from aria_dvc.settings.machine import Endpoint
 from aria_dvc.shown import printable
@@ -117,9 +117,8 @@ def _body(text: str, endpoint: Endpoint) -> dict[str, Any]:
         "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}],
         "temperature": 0.0,
         "max_tokens": MOST_TOKENS,
-        **endpoint.options,
     }
-    return {key: value for key, value in body.items() if value is not None}
+    return with_options(body, endpoint.options)
 
 
 def _read(content: bytes) -> str:

@@ -15,7 +15,7 @@ import asyncio
 import http.cookiejar
 import logging
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -27,7 +27,17 @@ from aria_dvc.servers.faults import Fault, Misfit, NoAnswer, Refusal, Retries, S
 from aria_dvc.servers.keys import read_key, redact
 from aria_dvc.settings.machine import Endpoint
 
-__all__ = ["Fault", "Misfit", "NoAnswer", "Refusal", "Server", "Slow", "read_json", "retry_after"]
+__all__ = [
+    "Fault",
+    "Misfit",
+    "NoAnswer",
+    "Refusal",
+    "Server",
+    "Slow",
+    "read_json",
+    "retry_after",
+    "with_options",
+]
 logger = logging.getLogger(__name__)
 PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
 LONG_WAIT_S = 30.0  # a pause worth a line
@@ -164,6 +174,11 @@ class Server:
             asked = retry_after(response.headers.get("retry-after"))
             raise Fault(f"HTTP {status} {said}".strip(), asked)
         raise Refusal(self.url, status, said)
+
+
+def with_options(body: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a request with an endpoint's `options`, of which null drops a field."""
+    return {key: value for key, value in {**body, **options}.items() if value is not None}
 
 
 def in_own_loop(work: Coroutine[Any, Any, T]) -> T:

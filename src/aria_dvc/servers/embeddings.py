@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.servers.client import Misfit, NoAnswer, Refusal, Server, read_json
+from aria_dvc.servers.client import Misfit, NoAnswer, Refusal, Server, read_json, with_options
 from aria_dvc.settings.machine import Endpoint
 
 LARGEST = 64 << 20  # bytes: 512 texts with vectors of 4,096 numbers, written in full, are 46 MiB
@@ -24,7 +24,8 @@ def endpoint_encoder(name: str, endpoint: Endpoint) -> Callable[[list[str]], np.
     server.largest = LARGEST
 
     def encode(batch: list[str]) -> np.ndarray:
-        body = {"model": endpoint.model, "input": batch, "encoding_format": "float"}
+        asked = {"model": endpoint.model, "input": batch, "encoding_format": "float"}
+        body = with_options(asked, endpoint.options)
         try:
             return server.ask("/embeddings", body, lambda content: _vectors(content, len(batch)))
         except NoAnswer as error:

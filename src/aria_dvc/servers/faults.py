@@ -101,16 +101,20 @@ class Retries:
     def _seconds(self, left: float, asked: float | None) -> float:
         """What the server asked for now and no less than our own, exponential with jitter.
 
-        An asked pause longer than is left is cut, once: the server is asked again before the end.
+        A pause longer than is left is cut, so that the server is asked again before the end; one
+        that was asked for once only.
         """
         own = random.uniform(0, min(FIRST_PAUSE_S * 2 ** min(self.attempt, 30), LONGEST_PAUSE_S))
+        part = random.uniform(0.5, 0.9) * left
+        if own >= left >= FIRST_PAUSE_S:
+            own = part
         if asked is None:
             return own
         seconds = max(asked + 0.1 * own, own)
         if seconds < left or self._cut:
             return seconds
         self._cut = True
-        return random.uniform(0.5, 0.9) * left
+        return part
 
 
 def retry_after(value: str | None) -> float | None:

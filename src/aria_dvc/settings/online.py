@@ -32,7 +32,10 @@ class OnlineParams(Block):
         ge=1, description="of these so many in a row share a configuration: a group, for baselines"
     )
     updates: int = Field(ge=1, description="policy updates per iteration (paper: 10)")
-    batch_size: int = Field(ge=1, description="dialogues per update, one an episode and trained role (paper: 64 episodes)")
+    batch_size: int = Field(
+        ge=1,
+        description="dialogues per update, one an episode and trained role (paper: 64 episodes)",
+    )
     by_category: dict[str, OnlineCourse] = Field(
         default_factory=dict,
         description="own iterations, games, repeats, updates or batch_size of a category by name",
