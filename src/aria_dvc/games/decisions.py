@@ -110,7 +110,9 @@ _POLITE = (
     r"|trading|negotiating|working|let us|close|finish|end|finalize|seal|shake|hands|move on"
     r"|looking forward|well|played|negotiated|goodbye|bye|best (?:regards|wishes|for both)|luck"
     r"|win|again|pleasure|glad|happy|pleased|good|great|nice|excellent|perfect|wonderful|fantastic"
-    r"|fair|reasonable|works|sounds|seems|looks|will|takes?|keeps?|gets?|receives?|day)"
+    r"|fair|reasonable|acceptable|sensible|equitable|generous|better than nothing|sides|parties"
+    r"|everyone|product|item|goods|outcome|works|sounds|seems|looks|will|takes?|keeps?|gets?"
+    r"|receives?|day)"
 )
 """Words of thanks, praise and closing, of which no sentence can object or ask for more."""
 _SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:{_PRAISE}), )*"
