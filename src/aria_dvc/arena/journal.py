@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -30,27 +29,23 @@ class Journal:
     counts as not played.
 
     synced: see `CheckedLines`; without it many short episodes do not wait for the disk.
+    part: which one is written to.
     """
 
     def __init__(
-        self, inputs: Mapping[str, Any], folder: Path | None = None, synced: bool = True
+        self,
+        inputs: Mapping[str, Any],
+        folder: Path | None = None,
+        synced: bool = True,
+        part: int = WHOLE,
     ) -> None:
         text = orjson.dumps([LAYOUT, inputs], option=orjson.OPT_SORT_KEYS)
         self._root = cache_folder() / "collect" if folder is None else folder
-        self._key, self._synced = hashlib.sha256(text).hexdigest()[:_KEY], synced
+        self._key = hashlib.sha256(text).hexdigest()[:_KEY]
         self.inputs = dict(inputs)
-        self._write_to(WHOLE)
-
-    def part(self, number: int) -> Journal:
-        """The same journal, to be written to in the part of that number."""
-        other = copy(self)
-        other._write_to(number)
-        return other
-
-    def _write_to(self, part: int) -> None:
         self.folder = self._root / f"{self._key}{part:0{_PART}x}"
         self.path = self.folder / "episodes.jsonl"
-        self._lines, self.lock = CheckedLines(self.path, self._synced), FolderLock(self.folder)
+        self._lines, self.lock = CheckedLines(self.path, synced), FolderLock(self.folder)
 
     @contextmanager
     def held(self) -> Iterator[dict[str, Episode]]:

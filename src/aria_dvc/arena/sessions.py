@@ -103,7 +103,7 @@ class Games(ABC):
     def own_journal(self, params: Params) -> Journal:
         """The journal with a file of this share's own to write to."""
         which, parts = self.share
-        return self.journal(params).part(which + 1 if parts > 1 else WHOLE)
+        return Journal(self._inputs(params), part=which + 1 if parts > 1 else WHOLE)
 
     def _source(self, params: Params) -> ModelSource:
         """The model behind `policy` and `base`."""

@@ -30,8 +30,9 @@ from aria_dvc.games.base import (
 )
 from aria_dvc.games.parsing import cut, utterance
 from aria_dvc.games.rewards import after_forfeit, aim, check_rule, final_rewards, lead
+from aria_dvc.records.names import PARTNERS
 
-ROLES = ("alice", "bob")
+ROLES = PARTNERS
 LONGEST_TOLD_HORIZON = 20
 """Longer horizons are not told to the players (GLEE, sec. 3)."""
 MAX_ROUNDS = 1_000

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from aria_dvc.clustered import ratio_interval
 from aria_dvc.credit.variance import variance
 
 BINS = 5
-CONFIDENCE = 0.95
 
 
 def fit_metrics(
@@ -54,10 +54,8 @@ def r2_interval(
 ) -> tuple[float | None, float | None]:
     """95 % interval of the ratio 1 - sum(errors) / sum(spread), with groups as independent.
 
-    Actions of one episode share its outcome and those of one group their configuration. The
-    interval is t with G - 1 degrees of freedom for G groups, on the ratio's linearisation: squared
-    standard error G / (G - 1) * sum_g (e_g - e / s * s_g)^2 / s^2, e_g and s_g the sums of group g.
-    It stays honest for few groups, where a bootstrap believes what a few say alike.
+    Actions of one episode share its outcome and those of one group their configuration (see
+    `ratio_interval`).
 
     Args:
         errors, spread: (N,) squared distances of the returns to predictions and baseline; the sum
@@ -67,19 +65,10 @@ def r2_interval(
     Returns:
         low, high; both None for a single group.
     """
-    from scipy.stats import t
-
-    _, group = np.unique(groups, return_inverse=True)
-    of_group = np.bincount(group, weights=errors), np.bincount(group, weights=spread)
-    count = len(of_group[0])
-    if count < 2:
+    _, low, high = ratio_interval(errors, spread, groups)
+    if low is None or high is None:
         return None, None
-    total = float(of_group[1].sum())
-    ratio = float(of_group[0].sum()) / total
-    residuals = (of_group[0] - ratio * of_group[1]) / total
-    error = np.sqrt(count / (count - 1) * np.square(residuals).sum())
-    half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1) * error)
-    return 1 - ratio - half, min(1.0, 1 - ratio + half)
+    return 1 - high, min(1.0, 1 - low)
 
 
 def spearman(actual: np.ndarray, predicted: np.ndarray) -> float | None:

@@ -20,10 +20,10 @@ REWARD_RULES = ("win", "strict_win", "soft_win", "utility", "margin")
 FIXED_ANSWERS = frozenset({"twenty_questions"})
 # Packaged tables of the targets of a game, by their package under `oracles`.
 KNOWLEDGE = {"guess_my_city": "city", "twenty_questions": "objects"}
+PARTNERS = ("alice", "bob")
 # Roles of a game that act and are rewarded, and that of the environment which answers them.
 GAME_ROLES: dict[str, tuple[str, ...]] = {
-    game: ("alice", "bob") if category == ADVERSARIAL else ("agent",)
-    for game, category in PLAYABLE.items()
+    game: PARTNERS if category == ADVERSARIAL else ("agent",) for game, category in PLAYABLE.items()
 }
 ENVIRONMENTS = {"twenty_questions": "oracle", "guess_my_city": "oracle"}
 _GUESSING_GRIDS = ("default", "small16", "small32")

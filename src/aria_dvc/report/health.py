@@ -263,10 +263,11 @@ def _worse_somewhere(
 ) -> Iterator[Finding]:
     """Where the loss of own utility is greatest whose interval leaves out 0: in the games of a role
     against an opponent, or, where there is one role or opponent alone, of an opponent or role."""
-    several = [name for name in PARTS if len(families.get(name, ())) > 1]
+    family = next((name for name in PARTS if len(families.get(name, ())) > 1), None)
+    if family is None:
+        return
     gains = {
         PARTS[family].format(part): of[variant]
-        for family in several[:1]
         for part, of in families[family].items()
         if variant in of
     }

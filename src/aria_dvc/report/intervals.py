@@ -12,7 +12,8 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import normal_sample_size_one_tail
 from statsmodels.stats.proportion import proportion_confint
 
-CONFIDENCE = 0.95
+from aria_dvc.clustered import CONFIDENCE, ratio_interval
+
 POWER = 0.8
 ROUNDING = 1e-12
 BOUNDS = ("low", "high")
@@ -154,26 +155,21 @@ def doubt(difference: Mapping[str, Any]) -> dict[str, Any]:
 def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> dict[str, Any]:
     """Mean of (n,) values with a t interval that takes clusters, not values, as independent.
 
-    With G clusters, n_g values and mean m_g in cluster g, and m over all values, the squared
-    standard error is G / (G - 1) * sum_g (n_g / n * (m_g - m))^2, and t has G - 1 degrees of
-    freedom: for clusters of one size the t interval over their means, for clusters of one value
-    that over the values. It keeps its 95 % with few clusters, where a bootstrap does not.
+    For clusters of one size it is the t interval over their means, for clusters of one value that
+    over the values (see `ratio_interval`).
 
     Returns:
-        count, clusters: n and G; mean: null without values; low, high: null for fewer than two
-        clusters, or if all m_g are equal but for rounding.
+        count, clusters: their numbers; mean: null without values; low, high: null for fewer than
+        two clusters, or if the means of all clusters are equal but for rounding.
     """
-    _, group = np.unique(clusters, return_inverse=True)
-    sizes, sums = np.bincount(group), np.bincount(group, weights=values)
-    count, n = len(sizes), len(values)
-    mean = float(sums.sum()) / n if n else None
-    low = high = None
-    if mean is not None and count > 1 and not _are_equal(sums / sizes, np.abs(values).max()):
-        deviations = (sums - sizes * mean) / n
-        error = math.sqrt(count / (count - 1) * float(np.square(deviations).sum()))
-        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
-        low, high = mean - half, mean + half
-    return {"count": n, "clusters": count, "mean": mean, "low": low, "high": high}
+    labels, group = np.unique(clusters, return_inverse=True)
+    mean = low = high = None
+    if len(values):
+        mean, low, high = ratio_interval(values, np.ones(len(values)), group)
+        means = np.bincount(group, weights=values) / np.bincount(group)
+        if _are_equal(means, float(np.abs(values).max())):
+            low = high = None
+    return {"count": len(values), "clusters": len(labels), "mean": mean, "low": low, "high": high}
 
 
 def _are_equal(values: np.ndarray, size: float = 1.0) -> bool:
