@@ -20,6 +20,7 @@ LAYERS = (
     {"errors"},
     {"aside"},
     {
+        "clustered",
         "files",
         "memory",
         "outputs",
@@ -34,7 +35,7 @@ LAYERS = (
     },
     {"cache", "progress", "records.names", "failures"},
     {"embedder_specs", "player_specs", "settings"},
-    {"player_checks", "policy_checks"},
+    {"params_errors", "player_checks", "policy_checks"},
     {"params_checks"},
     {"params"},
     {"oracles"},

@@ -26,7 +26,7 @@ from aria_dvc.learning.checkpoints import RunFolder, training_errors
 from aria_dvc.learning.policy import PolicyTrainer, train_policy
 from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Params
-from aria_dvc.params_checks import described_fields
+from aria_dvc.params_errors import described_fields
 
 TESTS = Path(__file__).parent
 DROPOUT = LORA.model_copy(update={"dropout": 0.2})  # draws on the restored random state

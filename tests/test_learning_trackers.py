@@ -286,7 +286,7 @@ def test_a_tracker_that_is_installed_stops_no_stage(monkeypatch, pytestconfig):
 def test_params_know_the_trackers(pytestconfig):
     shipped = read_yaml(pytestconfig.rootpath / "params.yaml")
     assert check_params(shipped).trackers == []
-    with pytest.raises(AriaError, match=r"trackers\.0: .*tensorboard.*\(got 'tensorbord'\)"):
+    with pytest.raises(AriaError, match=r"trackers\.0: .*\(got 'tensorbord'; did you mean tensor"):
         check_params({**shipped, "trackers": ["tensorbord"]})
     del shipped["trackers"]
     assert check_params(shipped).trackers == []

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json
 from aria_dvc.params import Params, load_params
-from aria_dvc.params_checks import described_fields
+from aria_dvc.params_errors import described_fields
 from aria_dvc.pipeline import paths
 from aria_dvc.pipeline.knobs import commented
 from aria_dvc.settings.machine import Endpoint

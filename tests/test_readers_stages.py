@@ -86,7 +86,7 @@ def test_the_knobs_are_for_logs_of_ones_own(tmp_path):
     params = params_of(tmp_path / "log")
     played = LogSource(source="data/base_model", category="adversarial", episodes=4, agent="alice")
     raw = params.model_dump() | {"logs": {"bargaining": played.model_dump()}}
-    with pytest.raises(ValidationError, match="agent and group_by are for logs of your own"):
+    with pytest.raises(ValidationError, match=r"logs\.bargaining: agent: for logs of your own"):
         Params.model_validate(raw)
 
 

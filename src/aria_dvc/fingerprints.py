@@ -34,6 +34,7 @@ PLUMBING = frozenset(
         "memory",
         "outputs",
         "params_checks",
+        "params_errors",
         "player_checks",
         "arena.stats",
         "learning.checkpoints",

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from aria_dvc.errors import AriaError
-from aria_dvc.params_checks import described, problems_of
+from aria_dvc.params_checks import problems_of
+from aria_dvc.params_errors import told
 from aria_dvc.records.names import PLAYABLE, REWARD_RULES
 from aria_dvc.settings.block import Block
 from aria_dvc.settings.dialogues import BaseModelParams, CollectParams, LogSource, TruthParams
@@ -127,7 +128,7 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
         params = Params.model_validate(raw, strict=False)
         problems = sorted(taken_for_numbers(raw, params.model_dump()))
     except ValidationError as error:
-        problems = [line for item in error.errors() for line in described(item, Params).split("\n")]
+        problems = list(told(error, Params))
     except UnicodeEncodeError:
         problems = ["half of a surrogate pair in a text: write the character itself"]
     if problems:

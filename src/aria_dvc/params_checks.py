@@ -6,18 +6,18 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from reprlib import Repr
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from aria_dvc.embedder_specs import embedder_weights
 from aria_dvc.errors import AriaError
+from aria_dvc.params_errors import told
 from aria_dvc.player_checks import pool_problems, seat_problems
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
 from aria_dvc.policy_checks import estimator_problems, objective_problems
-from aria_dvc.records.names import ADVERSARIAL, GRIDS, PLAYABLE, REWARD_RULES
-from aria_dvc.settings.block import SECRET, Block
+from aria_dvc.records.names import ADVERSARIAL, GRIDS, KNOWLEDGE, PLAYABLE, REWARD_RULES
+from aria_dvc.settings.block import Block
 from aria_dvc.settings.dialogues import LANGUAGE_MODELS, SENTENCE_MODELS
 from aria_dvc.settings.evaluation import TERMS
 from aria_dvc.settings.intentions import CreditMethod
@@ -35,9 +35,9 @@ NAMED_AFTER = {
     for name in get_args(names)
     if name not in ("reinforce", "none")
 }
+OF_OWN_LOGS = ("agent", "group_by", "outcome", "moves")  # keys of a log that games have no use for
+OF_GUESSING_GAMES = ("belief", "information_gain")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
-_BRIEF = Repr()  # of a wrong value: it may be half of the file
-_BRIEF.maxother = _BRIEF.maxstring = 200
 
 
 def problems_of(params: Params) -> list[str]:
@@ -47,6 +47,7 @@ def problems_of(params: Params) -> list[str]:
         *_log_problems(params),
         *_grid_problems(params),
         *_reward_problems(params),
+        *_method_problems(params),
         *_variant_problems(params),
         *_player_problems(params),
         *pool_problems(params.logs, params.evaluate, params.prepare.players),
@@ -133,13 +134,30 @@ def _one_log(params: Params, name: str) -> Iterator[str]:
         )
     elif log.is_played and log.episodes == 0:
         yield f"logs.{name}.episodes: no game is played; say how many, at least 1"
-    elif log.is_played and (log.agents or log.group_by):
-        yield f"logs.{name}: agent and group_by are for logs of your own: leave them out"
+    elif log.is_played and (own := [key for key in OF_OWN_LOGS if _is_set(log, key)]):
+        yield f"logs.{name}: {' and '.join(own)}: for logs of your own: leave out"
     if name in PLAYABLE and log.category in params.categories:
         if log.category != PLAYABLE[name]:
             yield f"logs.{name}.category: {name} is a game of {PLAYABLE[name]}"
         if name not in params.evaluate.games:
             yield f"evaluate.games.{name}: say how this game is evaluated"
+
+
+def _is_set(block: Block, key: str) -> bool:
+    return bool(getattr(block, key) != type(block).model_fields[key].default)
+
+
+def _method_problems(params: Params) -> Iterator[str]:
+    """Credit that asks for known targets, of games that have none."""
+    methods = (params.aggregate.method, *params.aggregate.further)
+    for method in dict.fromkeys(m for m in methods if m in OF_GUESSING_GAMES):
+        for name in (name for c in params.categories for name in params.games_of(c)):
+            if name not in KNOWLEDGE:
+                yield (
+                    f"aggregate: {method} needs a game whose targets are known "
+                    f"({' or '.join(KNOWLEDGE)}), which {name} is not: choose another method, or "
+                    "take that log off"
+                )
 
 
 def _variant_problems(params: Params) -> Iterator[str]:
@@ -153,8 +171,7 @@ def _variant_problems(params: Params) -> Iterator[str]:
         try:
             policy = params.variant(name)
         except ValidationError as error:
-            for item in error.errors():
-                yield described({**item, "loc": ("variants", name, *item["loc"])}, type(params))
+            yield from told(error, type(params), ("variants", name))
             continue
         if name != VANILLA:
             yield from _policy_problems(params, name, policy)
@@ -285,58 +302,3 @@ def _model_problems(params: Params) -> Iterator[str]:
 def _has_linked_part(path: Path) -> bool:
     """Whether a part of a relative path is a link to a folder, into which DVC does not look."""
     return any(part.is_symlink() for part in (path, *path.parents))
-
-
-def described(item: Any, root: type[Block]) -> str:
-    """What pydantic found wrong in a value of params.yaml, whose whole is `root`, as a line."""
-    where = ".".join(str(part) for part in item["loc"])
-    if item["type"] == "extra_forbidden":
-        return f"{where}: unknown key{did_you_mean(item['loc'][-1], _siblings(root, item['loc']))}"
-    if item["type"] == "value_error" and not where:
-        return str(item["ctx"]["error"])
-    got = f" (got {_BRIEF.repr(item['input'])})" if _may_be_shown(item) else ""
-    return f"{where}: {item['msg'][0].lower() + item['msg'][1:]}{got}"
-
-
-def _may_be_shown(item: Any) -> bool:
-    """Whether a wrong value is there at all and holds no secret, such as an address in its place
-    may."""
-    of_server = item["loc"][:1] == ("endpoints",) and not isinstance(item["input"], int | float)
-    return item["type"] not in ("missing", SECRET) and not of_server
-
-
-def _siblings(root: type[Block], location: tuple[Any, ...]) -> list[str]:
-    """Names that are allowed where an unknown key was found."""
-    fields = described_fields(root, location[:-1])
-    return list(fields) if fields else []
-
-
-def described_fields(root: type[Block], location: tuple[Any, ...]) -> dict[str, Any] | None:
-    """The fields of the block at a place below `root`, by name; None where it is no block."""
-    model: Any = root
-    for number, part in enumerate(location):
-        if location[:number] == ("variants",):
-            model = PolicyParams
-            continue
-        field = model.model_fields.get(part) if _is_model(model) else None
-        model = _block_in(field.annotation) if field else _named_block(model)
-        if model is None:
-            return None
-    return model.model_fields if _is_model(model) else None
-
-
-def _block_in(annotation: Any) -> Any:
-    """The block in an annotation like `Lora | None`, or a mapping of named blocks as it is."""
-    if _is_model(annotation) or getattr(annotation, "__origin__", None) is dict:
-        return annotation
-    return next((part for part in get_args(annotation) if _is_model(part)), None)
-
-
-def _named_block(mapping: Any) -> Any:
-    """The block that a mapping holds under every name."""
-    values = get_args(mapping)
-    return _block_in(values[1]) if len(values) == 2 else None
-
-
-def _is_model(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, BaseModel)

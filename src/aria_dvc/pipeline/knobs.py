@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aria_dvc.params import Params
-from aria_dvc.params_checks import described_fields
+from aria_dvc.params_errors import described_fields
 from aria_dvc.pipeline.stage_pages import pages
 from aria_dvc.records.schemas import data_dictionary
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from aria_dvc.errors import AriaError
 from aria_dvc.params import Params
-from aria_dvc.params_checks import described_fields
+from aria_dvc.params_errors import described_fields
 from aria_dvc.records.schemas import SCHEMAS, Schema
 from aria_dvc.yaml_file import read_yaml
 

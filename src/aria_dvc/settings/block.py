@@ -18,15 +18,18 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-def address(url: str) -> str:
-    """A server's address without credentials, whose place is the environment."""
+def address(url: str, like: str) -> str:
+    """A server's address without credentials, whose place is the environment.
+
+    like: what it must look like, for who has given another.
+    """
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # whose words hold what may be a password
         known = False
     if not known:
-        raise PydanticCustomError(SECRET, "must look like http://host:port/v1")
+        raise PydanticCustomError(SECRET, "must look like {like}", {"like": like})
     if parts.username or parts.password or parts.query or parts.fragment:
         hint = "carries credentials: name an environment variable that holds the key instead"
         raise PydanticCustomError(SECRET, hint)

@@ -37,7 +37,7 @@ class Endpoint(Block):
     @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, url: str) -> str:
-        return address(url)
+        return address(url, "http://host:port/v1")
 
     @field_validator("api_key_env")
     @classmethod

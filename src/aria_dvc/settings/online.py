@@ -75,7 +75,9 @@ class OnlineParams(Block):
     @field_validator("scorer")
     @classmethod
     def _is_an_address(cls, url: str) -> str:
-        return url if url == IN_PROCESS else address(url)
+        if url == IN_PROCESS:
+            return url
+        return address(url, f"http://host:port, or be {IN_PROCESS}")
 
     @field_validator("scorer_api_key_env")
     @classmethod
