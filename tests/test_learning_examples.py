@@ -78,6 +78,23 @@ def test_windows_train_every_action_once_within_the_limit(limit, turns):
     assert built.cut == sum(len(example.keys) for example in built.items[1:])
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(120, 400), st.integers(6, 30), st.integers(1, 60))
+def test_a_window_repeats_the_most_that_leaves_room_for_as_much(limit, turns, length):
+    messages = view(alternating(["x" * length] * turns), "alice", PROMPT)
+    own = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    built = build_examples([Dialogue("log", "e0", "alice", messages, own)], RENDERER, limit)
+    for example in built.items[1:]:
+        first = example.keys[0][2]
+        starts = [i for i in range(1, first) if messages[i]["role"] == "user"]
+        sizes = [
+            sum(len(RENDERER.encode(text)) for text, _ in RENDERER.segments(chat))
+            for chat in ([messages[0], *messages[i : first + 1]] for i in starts)
+        ]
+        end = int(np.flatnonzero(example.action == 0)[-1]) + 1
+        assert end == next((size for size in sizes if size <= limit // 2), sizes[-1])
+
+
 def test_an_action_longer_than_the_limit_is_dropped_and_counted():
     lines = [("alice", "short"), ("bob", "b"), ("alice", "x" * 500), ("bob", "b"), ("alice", "end")]
     built = build_examples([dialogue_of(lines)], RENDERER, 150)

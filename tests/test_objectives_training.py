@@ -89,7 +89,7 @@ def test_the_bandit_improves(base, tmp_path, name):
     assert {"clipped", "tokens"}.isdisjoint(history)
 
 
-def test_what_has_nothing_to_learn_stays_the_base_model(base, tmp_path):
+def test_what_has_nothing_to_learn_stays_the_base_model(base, tmp_path, caplog):
     even = played(*(("x", ["mine", "yours"], 0.5) for _ in range(4)))
     metrics = train_policy(
         policy_params(method="grpo"), PACE, [even], base, tmp_path / "p", seed=0,
@@ -98,6 +98,7 @@ def test_what_has_nothing_to_learn_stays_the_base_model(base, tmp_path):
     assert metrics["steps"] == 0
     assert metrics["zero_advantages"] == 1.0
     assert metrics["groups_without_spread"] == metrics["groups"] == 2
+    assert "grpo finds no group of games with different rewards in bargaining" in caplog.text
 
 
 def test_the_kl_holds_the_policy_back(base, tmp_path):

@@ -8,6 +8,7 @@ come from the renderer that the players sample with, segment by segment.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -202,10 +203,12 @@ def _add_windows(dialogue: Dialogue, renderer: Renderer, max_tokens: int, result
         done = last + 1
 
 
-def _encode(dialogue: Dialogue, renderer: Renderer, start: int) -> tuple[np.ndarray, np.ndarray]:
-    """Token ids and action indices of the system prompt and the messages from `start` on."""
+def _encode(
+    dialogue: Dialogue, renderer: Renderer, start: int, end: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids and action indices of the system prompt and the messages from `start` to `end`."""
     head = 1 if dialogue.messages[0]["role"] == "system" else 0
-    messages = dialogue.messages[:head] + dialogue.messages[max(head, start) :]
+    messages = dialogue.messages[:head] + dialogue.messages[max(head, start) : end]
     skipped = sum(m["role"] == "assistant" for m in dialogue.messages[head : max(head, start)])
     ids: list[int] = []
     action: list[int] = []
@@ -238,13 +241,14 @@ def _window_start(
     candidates = [i for i in starts if 0 < i < ends[first]]
     if not candidates:
         return None
-    head = candidates[-1]
-    for candidate in reversed(candidates):
-        _, action = _encode(dialogue, renderer, candidate)
-        if np.flatnonzero(action == first)[-1] >= max_tokens // 2:
-            break
-        head = candidate
-    return head
+
+    def fits(candidate: int) -> bool:
+        ids, _ = _encode(dialogue, renderer, candidate, ends[first] + 1)
+        return len(ids) <= max_tokens // 2
+
+    # the later a window starts, the shorter it is
+    found = bisect_left(candidates, True, key=fits)
+    return candidates[min(found, len(candidates) - 1)]
 
 
 def _example(

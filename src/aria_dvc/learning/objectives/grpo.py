@@ -6,6 +6,7 @@ A group is the episodes of one configuration (`repeats`), one role at a time.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from aria_dvc.learning.objectives.clipped import ClippedRatio
 if TYPE_CHECKING:
     import pandas as pd
 
+logger = logging.getLogger(__name__)
 EPSILON = 1e-6  # beside the standard deviation, as in the published code
 GROUP = ["group_id", "role"]
 
@@ -42,6 +44,12 @@ class Grpo(ClippedRatio):
             for key, row in keyed_rows(log.name, table):
                 if (row.group_id, row.role) in kept:
                     found[key] = row.apart / (row.spread + EPSILON)
+        if figures["groups"] == figures["groups_without_spread"]:
+            logger.warning(
+                "policy.method: %s finds no group of games with different rewards in %s: the "
+                "policy stays as it is; `repeats` above 1 plays several games of one configuration",
+                *(self.params.method, ", ".join(log.name for log in frames)),
+            )
         return found, figures
 
 
