@@ -172,3 +172,44 @@ def packed(content: bytes, how: str) -> bytes:
         return gzip.compress(content)
     found = pa.compress(content, codec="zstd", asbytes=True)
     return bytes(found)
+
+
+def trajectories(tasks: int = 4, trials: int = 3) -> list[Entry]:
+    """Runs as tau-bench writes them: two calls at once, their replies, one more call, an answer.
+
+    Trials of a task differ in the ids of calls and in the answer, which the reward is for.
+    """
+    return [_trajectory(task, trial) for task in range(tasks) for trial in range(trials)]
+
+
+def _trajectory(task: int, trial: int) -> Entry:
+    first = [call("search", '{"to": "SEA", "n": 2}', 1), call("user", '{"id": 0}', 2)]
+    calls = [{**one, "id": f"{one['id']}_{task}_{trial}"} for one in first]
+    replies = [_reply(one, text) for one, text in zip(calls, ("[]", ""), strict=True)]
+    book = {**call("book", '{"flight": "F1"}', 3), "id": f"call_3_{task}_{trial}"}
+    chat = [
+        {"role": "system", "content": "Help with flights."},
+        {"role": "user", "content": f"To Seattle, please ({task})."},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        *replies,
+        {"role": "assistant", "content": "I try it.", "tool_calls": [book]},
+        _reply(book, "Error: full"),
+        {"role": "assistant", "content": ("Nothing is free.", "Booked!", "Wait.")[trial % 3]},
+        {"role": "user", "content": "###STOP###"},
+    ]
+    return {"task_id": task, "trial": trial, "reward": float(trial % 3 == 0), "traj": chat}
+
+
+def _reply(to: Entry, text: str) -> Entry:
+    named = {"tool_call_id": to["id"], "name": to["function"]["name"]}
+    return {"role": "tool", **named, "content": text}
+
+
+SCHEMA: Entry = {
+    "type": "function",
+    "function": {
+        "name": "search",
+        "description": "Flights to a place.",
+        "parameters": {"type": "object", "properties": {"to": {"type": "string"}}},
+    },
+}

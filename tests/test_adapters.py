@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -108,6 +113,52 @@ def test_a_model_under_training_may_say_nothing(tmp_path):
     assert spoken([called]) == [called]
 
 
+def nothing(name: str = "") -> dict:
+    """A message that calls what has no name, as a model under training may."""
+    calls = [{"id": "1", "type": "function", "function": {"name": name, "arguments": "{}"}}]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"content": []},
+        {"content": [{"type": "text", "text": ""}]},
+        {"content": [{"type": "output_text", "text": " "}, {"type": "text", "text": "\n"}]},
+        {"content": None, "function_call": {}},
+        nothing(),
+        nothing(" "),
+        nothing() | {"tool_calls": [None]},
+        nothing() | {"tool_calls": [{"function": {"name": "f", "arguments": 3}}]},
+    ],
+)
+def test_whatever_says_nothing_is_scored_as_empty(tmp_path, said):
+    folder = fit(log_file(tmp_path))
+    chats = [
+        chat("hello", "60?", "(empty)"),
+        [*chat("hello", "60?"), {"role": "assistant", **said}],
+    ]
+    with serving(credit_app(load_fit(folder))) as served:
+        for source in (folder, served.url):
+            found = credits_of(source, "alice")(chats)
+            assert found[0] == found[1]
+
+
+def test_calls_that_are_none_are_left_out_beside_words_and_calls():
+    call = nothing("f")["tool_calls"]
+    made = nothing() | {"content": "Let me see.", "tool_calls": [*nothing()["tool_calls"], *call]}
+    assert spoken([made]) == [made | {"tool_calls": call}]
+    assert spoken([nothing() | {"content": "No."}])[0]["content"] == "No."
+    image = {"role": "user", "content": [{"type": "image_url"}]}
+    assert spoken([image]) == [image]
+
+
+def test_no_chats_have_no_credits(tmp_path):
+    folder = fit(log_file(tmp_path))
+    with serving(credit_app(load_fit(folder))) as served:
+        assert credits_of(folder, "alice")([]) == credits_of(served.url, "alice")([]) == []
+
+
 def test_a_response_that_is_left_out_has_no_numbers():
     mask = torch.tensor([[1, 1, 0], [0, 0, 0]])
     assert over_turns(mask, [[2.0], [5.0]]).tolist() == [[2.0, 2.0, 0.0], [0.0, 0.0, 0.0]]
@@ -200,6 +251,58 @@ def test_trl_s_grpo_takes_a_credit_a_turn(tmp_path):
     )
 
 
+SPREAD = """
+import sys
+from pathlib import Path
+import torch
+from accelerate import PartialState
+from aria_dvc.adapters import trl
+
+folder, number = Path(sys.argv[1]), int(sys.argv[2])
+torch.distributed.init_process_group("gloo", f"file://{folder}/store", rank=number, world_size=2)
+assert PartialState(cpu=True).num_processes == 2
+
+
+class Trainer:
+    '''What the adapter takes of GRPOTrainer, with one completion in this process.'''
+
+    def _generate_and_score_completions(self, inputs):
+        prompts = [[{"role": "user", "content": "same" if inputs == "one" else f"own {number}"}]]
+        credits(prompts, [[{"role": "assistant", "content": "x"}]])
+        return {"completion_mask": torch.ones(1, 2), "advantages": torch.zeros(1)}
+
+
+trl.credits_of = lambda *options: lambda chats: [[float(number)] for _ in chats]
+credits = trl.TurnCredits("fitted")
+trainer = trl.with_turn_credits(Trainer, credits)()
+found = [trainer._generate_and_score_completions(p)["advantages"].tolist() for p in ("one", "two")]
+(folder / f"{number}.json").write_text(repr(found))
+torch.distributed.barrier()
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_trl_s_group_is_one_over_all_processes(tmp_path):
+    pytest.importorskip("accelerate")
+    source = Path(__file__).parent.parent / "src"
+    told = {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1"}
+    told |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", SPREAD, str(tmp_path), str(number)],
+            env={**os.environ, **told, "RANK": str(number), "LOCAL_RANK": str(number)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in (0, 1)
+    ]
+    for process in started:
+        _, error = process.communicate(timeout=300)
+        assert process.returncode == 0, error[-2000:]
+    found = [json.loads((tmp_path / f"{number}.json").read_text()) for number in (0, 1)]
+    assert found == [[[[-0.5, -0.5]], [[0.0, 0.0]]], [[[0.5, 0.5]], [[0.0, 0.0]]]]
+
+
 def node(role: str, text: str, parent: int | None, tokens: int = 0) -> SimpleNamespace:
     message = SimpleNamespace(role=role, content=text)
     message.model_dump = lambda **_: {"role": role, "content": text}
@@ -241,3 +344,26 @@ def test_replies_that_no_model_call_made_are_no_part_of_the_baseline():
     credit_traces([trace], lambda chats: [[9.0, 1.0, 3.0]])
     assert [n.advantages for n in nodes] == [None, None, None, [-1.0, -1.0], None, [1.0]]
     assert trace.info["turn_rewards"] == [1.0, 3.0]
+
+
+def test_every_branch_of_a_trace_is_credited_and_what_they_share_once():
+    nodes = [
+        node("user", "hello", None),
+        node("assistant", "a", 0, 2),
+        node("user", "b", 1),
+        node("assistant", "c", 2, 1),
+        node("user", "d", 1),
+        node("assistant", "e", 4, 1),
+        node("user", "nobody answers", 0),
+    ]
+    asked = []
+
+    def credits(chats):
+        asked.extend([m["content"] for m in one] for one in chats)
+        return [[3.0, 0.0], [3.0, 6.0]]
+
+    trace = SimpleNamespace(nodes=nodes, info={})
+    credit_traces([trace], credits)
+    assert asked == [["hello", "a", "b", "c"], ["hello", "a", "d", "e"]]
+    assert [n.advantages for n in nodes] == [None, [0.0, 0.0], None, [-3.0], None, [3.0], None]
+    assert trace.info["turn_rewards"] == [3.0, 0.0, 6.0]

@@ -14,6 +14,7 @@ from learning_tiny import save_tiny_base
 from aria_dvc.__main__ import main
 from aria_dvc.credit.table import COLUMNS
 from aria_dvc.exports.cli import file_name
+from aria_dvc.models.loading import load_tokenizer
 from aria_dvc.records.readers import read_log
 
 ANSWERS = ("I take it", "no deal", "half each")
@@ -103,6 +104,24 @@ def test_kto_labels_by_the_advantage_and_drops_small_ones(tmp_path, capsys):
         assert row["prompt"][-1]["role"] == "user"
 
 
+def test_an_advantage_of_nothing_has_no_sign_however_little_is_asked(tmp_path, capsys):
+    log = log_file(tmp_path, roles=1)
+    table = credit_of(log)
+    nothing = table["advantage"].abs() < 1e-12
+    # every episode opens so: its first turn has no advantage
+    assert nothing[table["turn"] == 1].all()
+    for rounding in (0.0, 1e-16, -1e-16):
+        changed = table.assign(advantage=table["advantage"].mask(nothing, rounding))
+        changed.to_parquet(tmp_path / "credit.parquet")
+        out = tmp_path / f"kto{rounding}"
+        given = ["--credit", str(tmp_path / "credit.parquet"), "--to", "kto", "--least", "0"]
+        capsys.readouterr()
+        assert main(["export", str(log), *given, "--out", str(out)]) == 0
+        rows = lines_of(out / "alice.jsonl")
+        assert [row["label"] for row in rows] == (table["advantage"][~nothing] > 0).tolist()
+        assert f"{nothing.sum()} too small to have a sign" in capsys.readouterr().out
+
+
 def test_dpo_pairs_only_turns_of_the_same_prompt(tmp_path, capsys):
     log = log_file(tmp_path, roles=1)
     rows = lines_of(export(log, "dpo") / "alice.jsonl")
@@ -139,8 +158,6 @@ def test_tinker_weighs_the_tokens_of_actions_alone(tmp_path, signed):
     options = ["--model", base.folder, *(["--signed"] if signed else [])]
     rows, table = lines_of(export(log, "tinker", *options) / "alice.jsonl"), credit_of(log)
     spread = table["advantage"].std(ddof=0)
-    from aria_dvc.models.loading import load_tokenizer
-
     tokenizer = load_tokenizer(base)
     for row, (_, own) in zip(rows, table.groupby("episode_id", sort=False), strict=True):
         (chunk,) = row["model_input"]["chunks"]
@@ -203,7 +220,7 @@ def test_tables_are_the_credit_table(tmp_path, target):
     out, table = export(log, target), credit_of(log)
     found = (pd.read_parquet if target == "parquet" else pd.read_csv)(out)
     assert list(found.columns) == list(COLUMNS)
-    pd.testing.assert_frame_equal(found, table, check_dtype=False, rtol=1e-4)
+    pd.testing.assert_frame_equal(found, table, check_dtype=False, rtol=1e-14)
 
 
 def test_a_credit_table_may_be_given_and_must_be_of_this_log(tmp_path, capsys):
@@ -315,10 +332,14 @@ def test_moves_that_are_left_out_of_credit_are_not_trained(tmp_path):
         said = entry["messages"][5]["content"]
         assert chat["messages"][-3]["content"] == f"{said}\nSubmit"
     rows = lines_of(export(log, "tinker", "--no-moves", "--model", base.folder) / "alice.jsonl")
-    ends = [row["loss_fn_inputs"]["weights"]["data"][-1] for row in rows]
-    assert ends == [0.0] * len(found)
+    tokenizer = load_tokenizer(base)
+    for row, entry in zip(rows, found, strict=True):  # what she presses last is not in it
+        target, weights = (row["loss_fn_inputs"][n]["data"] for n in ("target_tokens", "weights"))
+        assert weights[-1] > 0
+        said = entry["messages"][5]["content"]
+        assert tokenizer.decode(target).endswith(f"assistant\n{said}\nSubmit<|im_end|>")
     kto = lines_of(export(log, "kto", "--no-moves", "--least", 0) / "alice.jsonl")
-    assert len(kto) == 3 * len(found)
+    assert len(kto) == 2 * len(found)  # every episode opens so, which is neither good nor bad
     credit = tmp_path / "credit.parquet"
     options = ["--method", "prefix", "--no-moves", "--out", str(credit)]
     assert main(["credit", str(log), *options]) == 0

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 import torch
+from agent_logs import SCHEMA, lines, trajectories
 from learning_tiny import save_tiny_base, tiny_model, tiny_tokenizer
 from test_exports import credit_of, export, lines_of, log_file
+from test_exports_tools import TEMPLATE, with_schemas
 
 PRINTED = [chr(sign) for sign in range(33, 127)]
 
@@ -21,20 +26,29 @@ def moved(before: dict[str, torch.Tensor], model: torch.nn.Module) -> bool:
     return any(not torch.equal(before[name], p) for name, p in model.named_parameters())
 
 
-@pytest.mark.parametrize("target", ["kto", "dpo"])
-def test_trl_trains_a_step(tmp_path, target):
-    trl = pytest.importorskip("trl")
+def read_by_trl(path: Path):
+    """The lines of an exported file as TRL's trainers get them."""
     datasets = pytest.importorskip("datasets")
-    path = export(log_file(tmp_path, roles=1), target) / "alice.jsonl"
-    data = datasets.load_dataset(
-        "json", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
-    )
+    cache = str(path.parent / "cache")
+    return datasets.load_dataset("json", data_files=str(path), split="train", cache_dir=cache)
+
+
+@pytest.mark.parametrize(
+    ("target", "calls"), [("kto", False), ("dpo", False), ("kto", True)], ids=str
+)
+def test_trl_trains_a_step(tmp_path, target, calls):
+    trl = pytest.importorskip("trl")
+    log, role = (with_schemas, "assistant") if calls else (partial(log_file, roles=1), "alice")
+    data = read_by_trl(export(log(tmp_path), target) / f"{role}.jsonl")
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = TEMPLATE if calls else tokenizer.chat_template
     kind = {"kto": ("KTOConfig", "KTOTrainer"), "dpo": ("DPOConfig", "DPOTrainer")}[target]
     config = getattr(trl, kind[0])(
         output_dir=str(tmp_path / "out"),
         max_steps=1,
         per_device_train_batch_size=4,
         learning_rate=1e-2,
+        max_length=4096,
         report_to="none",
         use_cpu=True,
         bf16=False,
@@ -47,11 +61,72 @@ def test_trl_trains_a_step(tmp_path, target):
         ref_model=tiny_model(),
         args=config,
         train_dataset=data,
-        processing_class=tiny_tokenizer(),
+        processing_class=tokenizer,
     )
     found = trainer.train()
     assert math.isfinite(found.training_loss)
     assert moved(before, trainer.model)
+
+
+@pytest.mark.parametrize("target", ["kto", "dpo"])
+def test_trl_renders_calls_replies_and_schemas(tmp_path, target):
+    """What its trainers tokenize of each line: the template has objects for arguments."""
+    pytest.importorskip("trl")
+    from trl.data_utils import apply_chat_template
+
+    entries = trajectories()
+    for entry in entries:  # other arguments in every run, which Arrow must not make alike
+        function = entry["traj"][5]["tool_calls"][0]["function"]
+        function["arguments"] = json.dumps({f"key{entry['task_id']}": [entry["trial"], "x"]})
+        entry["traj"][6]["content"] = "the same"
+    for entry in entries if target == "dpo" else ():
+        entry["traj"] = entry["traj"][:6]
+    log = lines(tmp_path / "log.jsonl", *({**entry, "tools": [SCHEMA]} for entry in entries))
+    data = read_by_trl(export(log, target) / "assistant.jsonl")
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = TEMPLATE
+    ends = set()
+    for row in data:
+        names = {"kto": ("prompt", "completion"), "dpo": ("prompt", "chosen", "rejected")}[target]
+        example = {name: row[name] for name in names}
+        found = apply_chat_template(example, tokenizer, tools=json.loads(row["tools"]))
+        assert found["prompt"].startswith("<|im_start|>tools\n{")
+        assert '"arguments": {"to": "SEA", "n": 2}}</tool_call>\n<tool_call>' in found["prompt"]
+        replies = "<tool_response>[]</tool_response>\n<tool_response></tool_response>"
+        assert replies in found["prompt"]
+        assert "null" not in found["prompt"]
+        ends |= {found[name] for name in names[1:]}
+    if target == "dpo":
+        called = '<tool_call>{"name": "book", "arguments": {"key0": [0, "x"]}}</tool_call>'
+        assert f"I try it.\n{called}<|im_end|>\n" in ends
+
+
+def test_swift_s_template_weighs_calls_by_our_floats(tmp_path):
+    pytest.importorskip("swift.template")
+    from swift import get_processor, get_template
+    from swift.dataset import load_dataset
+
+    path = export(with_schemas(tmp_path), "swift") / "assistant.jsonl"
+    folder = str(save_tiny_base(tmp_path / "model").folder)
+    processor = get_processor(folder, model_type="llama")
+    template = get_template(
+        processor, template_type="chatml", agent_template="hermes", is_binary_loss_scale=False
+    )
+    template.set_mode("train")
+    data, _ = load_dataset(str(path), num_proc=1)
+    for row, line in zip(data, lines_of(path), strict=True):
+        found = template.encode(dict(row))
+        said: dict[float, str] = defaultdict(str)
+        for token, weight in zip(found["input_ids"], found["loss_scale"], strict=True):
+            said[round(weight, 4)] += template.tokenizer.decode([token])
+        for message in line["messages"]:
+            if (weight := message.get("loss_scale", 1.0)) != 1.0:
+                assert message["content"] in said[round(weight, 4)]
+        text = template.tokenizer.decode(found["input_ids"])
+        assert "Flights to a place." in text
+        call = '<tool_call>\n{"name": "search", "arguments": {"to": "SEA", "n": 2}}\n</tool_call>'
+        assert call in text
+        assert "<tool_response>\n[]\n</tool_response>" in text
 
 
 def test_swift_s_loss_scale_has_our_floats(tmp_path):

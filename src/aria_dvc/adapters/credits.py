@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.errors import AriaError
-from aria_dvc.records.formats.openai import ASSISTANT, EMPTY, is_special, speaker
+from aria_dvc.records.episodes import SYSTEM
+from aria_dvc.records.formats.base import BadEntry
+from aria_dvc.records.formats.openai import (
+    ASSISTANT,
+    EMPTY,
+    call_text,
+    is_special,
+    speaker,
+    words,
+)
 from aria_dvc.records.oddities import is_visible
 
 if TYPE_CHECKING:
@@ -30,7 +39,8 @@ def credits_of(
 ) -> Credits:
     """A function from n chats to the credits of all assistant messages of each.
 
-    A message without a text, as models under training send them, is scored as `(empty)`.
+    Models under training write anything: a message without a text is scored as `(empty)`, and one
+    with a call that names no function, or is otherwise none, as without that call.
 
     Args:
         source: a folder of `aria fit`, or the address of `aria serve`, which may hold a reward
@@ -52,6 +62,8 @@ def credits_of(
     who = fitted.agent(agent)
 
     def credits(chats: Sequence[Messages]) -> list[list[float]]:
+        if not chats:
+            return []
         entries = [{"messages": spoken(chat)} for chat in chats]
         episodes = read_entries(entries, Reading(need_rewards=False, warn=False))
         return _whole(fitted.score([(who, episode) for episode in episodes]), chats, who)
@@ -60,14 +72,37 @@ def credits_of(
 
 
 def spoken(chat: Messages) -> Messages:
-    """The chat with `(empty)` where a message neither says nor calls anything."""
-    return [{**m, "content": EMPTY} if _is_blank(m) else m for m in chat]
+    """The chat without calls that are none, `(empty)` where a message neither says nor calls."""
+    made = [_with_its_calls(message) for message in chat]
+    return [{**m, "content": EMPTY} if _is_blank(m) else m for m in made]
 
 
 def _is_blank(message: dict[str, Any]) -> bool:
-    content = message.get("content")
-    blank = content is None or (isinstance(content, str) and not is_visible(content))
-    return blank and message.get("role") != "system" and not is_special(message)
+    if message.get("role") == SYSTEM or is_special(message):
+        return False
+    try:
+        text = words(message, 0)
+    except BadEntry:  # for the reader to name
+        return False
+    return text is None or (isinstance(text, str) and not is_visible(text))
+
+
+def _with_its_calls(message: dict[str, Any]) -> dict[str, Any]:
+    """The message with those of its calls that can be read."""
+    made, calls, old = dict(message), message.get("tool_calls"), message.get("function_call")
+    if isinstance(calls, list):
+        made["tool_calls"] = [call for call in calls if _is_call(call)]
+    if old is not None and not _is_call(old):
+        del made["function_call"]
+    return made
+
+
+def _is_call(call: Any) -> bool:
+    try:
+        call_text(call, 0)
+    except BadEntry:
+        return False
+    return True
 
 
 def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float) -> Credits:
@@ -116,16 +151,30 @@ def _said(chat: Messages, agent: str | None) -> int:
     return sum(m["role"] == ASSISTANT or speaker(m, at) in own for at, m in enumerate(chat))
 
 
-def centred(values: Sequence[Sequence[float]], groups: Sequence[Hashable]) -> list[list[float]]:
+Total = tuple[Hashable, int, float]  # a group's number of turns, and their sum
+Gather = Callable[[list[Total]], list[Total]]  # what several processes have, in one list in each
+
+
+def centred(
+    values: Sequence[Sequence[float]], groups: Sequence[Hashable], gather: Gather | None = None
+) -> list[list[float]]:
     """Each number less the mean of all turns of its group's chats: an advantage.
 
     The baseline is one number a group. A mean by turn index would depend on which chats are still
     going on at that turn, and so on what was done.
+
+    gather: where the chats of a group are spread over processes, of which each has some.
     """
     own: dict[Hashable, list[float]] = defaultdict(list)
     for row, group in zip(values, groups, strict=True):
         own[group] += row
-    means = {group: float(np.mean(all_of)) if all_of else 0.0 for group, all_of in own.items()}
+    totals: list[Total] = [(g, len(found), float(np.sum(found))) for g, found in own.items()]
+    counts: dict[Hashable, int] = defaultdict(int)
+    sums: dict[Hashable, float] = defaultdict(float)
+    for group, count, total in totals if gather is None else gather(totals):
+        counts[group] += count
+        sums[group] += total
+    means = {group: sums[group] / max(counts[group], 1) for group in own}
     return [[x - means[g] for x in row] for row, g in zip(values, groups, strict=True)]
 
 

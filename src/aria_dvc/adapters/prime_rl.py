@@ -13,32 +13,47 @@ from aria_dvc.adapters.credits import Credits, centred
 
 
 def credit_traces(traces: Sequence[Any], credits: Credits) -> None:
-    """Set the advantages of every sampled node of the traces' last branches, in place.
+    """Set the advantages of every sampled node of the traces, in place.
 
-    The advantage is the turn's credit less the mean over all sampled turns of these traces, and the
-    credit is noted as `info["turn_rewards"]`.
+    Each way from the root to a leaf is a chat; a node that several of them share has the credit of
+    the first. The advantage is the turn's credit less the mean over all sampled turns of these
+    traces, and the credits are noted as `info["turn_rewards"]`, in the order of the nodes.
     """
-    paths = [_last_branch(trace.nodes) for trace in traces]
-    found = credits([[_message(node) for node in path] for path in paths])
-    sampled = [_sampled(path, own) for path, own in zip(paths, found, strict=True)]
-    own = [[value for _, value in pairs] for pairs in sampled]
+    paths = [(number, p) for number, trace in enumerate(traces) for p in _paths(trace.nodes)]
+    chats = [[_message(traces[number].nodes[at]) for at in path] for number, path in paths]
+    worth: list[dict[int, float]] = [{} for _ in traces]
+    for (number, path), row in zip(paths, credits(chats), strict=True):
+        for at, credit in _sampled(traces[number].nodes, path, row):
+            worth[number].setdefault(at, credit)
+    own = [[credit for _, credit in sorted(found.items())] for found in worth]
     advantages = centred(own, ["group"] * len(own))
-    for trace, pairs, values, credit in zip(traces, sampled, advantages, own, strict=True):
-        for (node, _), value in zip(pairs, values, strict=True):
+    for trace, found, values, row in zip(traces, worth, advantages, own, strict=True):
+        for at, value in zip(sorted(found), values, strict=True):
+            node = trace.nodes[at]
             node.advantages = [value] * sum(node.mask)
-        trace.info["turn_rewards"] = credit
+        trace.info["turn_rewards"] = row
 
 
-def _sampled(path: Sequence[Any], credits: Sequence[float]) -> list[tuple[Any, float]]:
-    """The nodes that a model call made, with their credits; others of the assistant's are given."""
-    said = [node for node in path if node.message.role == "assistant"]
-    return [(node, c) for node, c in zip(said, credits, strict=True) if node.sampled]
+def _sampled(
+    nodes: Sequence[Any], path: Sequence[int], credits: Sequence[float]
+) -> list[tuple[int, float]]:
+    """Nodes of a path that a model call made, with their credits; other replies are given."""
+    said = [at for at in path if nodes[at].message.role == "assistant"]
+    return [(at, c) for at, c in zip(said, credits, strict=True) if nodes[at].sampled]
 
 
-def _last_branch(nodes: Sequence[Any]) -> list[Any]:
-    path, at = [], len(nodes) - 1
-    while at is not None and at >= 0:
-        path.append(nodes[at])
+def _paths(nodes: Sequence[Any]) -> list[list[int]]:
+    """Node numbers from the root to each leaf that has a sampled node on its way."""
+    inner = {node.parent for node in nodes}
+    paths = [_path(nodes, at) for at in range(len(nodes)) if at not in inner]
+    return [path for path in paths if any(nodes[at].sampled for at in path)]
+
+
+def _path(nodes: Sequence[Any], leaf: int) -> list[int]:
+    path: list[int] = []
+    at: int | None = leaf
+    while at is not None:
+        path.append(at)
         at = nodes[at].parent
     return path[::-1]
 

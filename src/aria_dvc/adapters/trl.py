@@ -41,8 +41,10 @@ class TurnCredits:
 def with_turn_credits(trainer: type, credits: TurnCredits) -> Any:
     """A subclass of GRPOTrainer whose advantages are the turns' credits, less their prompt's mean.
 
-    What the reward functions return is logged, and trains nothing.
+    The mean is over the completions of all processes, since TRL spreads those of a prompt over
+    them. What the reward functions return is logged, and trains nothing.
     """
+    from accelerate.utils import gather_object
 
     class TurnCreditTrainer(trainer):  # type: ignore[misc]
         def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -50,7 +52,8 @@ def with_turn_credits(trainer: type, credits: TurnCredits) -> Any:
             mask = found["completion_mask"]
             if found.get("tool_mask") is not None:
                 mask = mask * found["tool_mask"]
-            found["advantages"] = over_turns(mask, centred(credits.turns, credits.prompts))
+            own = centred(credits.turns, credits.prompts, gather_object)
+            found["advantages"] = over_turns(mask, own)
             return found
 
     return TurnCreditTrainer

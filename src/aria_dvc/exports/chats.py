@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from aria_dvc.exports.calls import as_json, for_swift, for_verifiers, with_objects
 from aria_dvc.exports.scales import Scale
 from aria_dvc.exports.turns import Chat, Chats
 
@@ -25,21 +26,27 @@ def swift(chats: Chats, scale: Scale, counts: Counter[str]) -> Iterator[Record]:
             messages[turn.message]["loss_scale"] = scale.weight(chat.role, turn.advantage)
         counts["chats"] += 1
         counts["turns"] += len(chat.turns)
-        yield chat.role, {"messages": messages}
+        yield chat.role, {"messages": list(for_swift(messages)), **tools_of(chat)}
+
+
+def tools_of(chat: Chat) -> dict[str, str]:
+    """The column `tools`, JSON, which TRL and ms-swift read; none without schemas."""
+    return {"tools": as_json(chat.tools)} if chat.tools else {}
 
 
 def kto(chats: Chats, scale: Scale, counts: Counter[str]) -> Iterator[Record]:
     """A turn a line: what was said before, what was said, and whether it was better than usual."""
     for chat in chats():
+        messages = [with_objects(message) for message in chat.messages]
         for turn in chat.turns:
             if scale.is_small(chat.role, turn.advantage):
                 counts["too small to have a sign"] += 1
                 continue
             label = turn.advantage > 0
             counts["desirable" if label else "undesirable"] += 1
-            said = chat.messages[turn.message]
-            prompt = chat.messages[: turn.message]
-            yield chat.role, {"prompt": prompt, "completion": [said], "label": label}
+            prompt, said = messages[: turn.message], [messages[turn.message]]
+            line = {"prompt": prompt, "completion": said, "label": label}
+            yield chat.role, {**line, **tools_of(chat)}
 
 
 def traces(chats: Chats, scale: Scale, counts: Counter[str]) -> Iterator[Record]:
@@ -56,7 +63,7 @@ def traces(chats: Chats, scale: Scale, counts: Counter[str]) -> Iterator[Record]
 def _episode(chat: Chat) -> dict[str, Any]:
     own = {turn.message for turn in chat.turns}
     nodes = [
-        {"parent": i - 1 if i else None, "message": dict(message), "sampled": i in own}
+        {"parent": i - 1 if i else None, "message": for_verifiers(message), "sampled": i in own}
         for i, message in enumerate(chat.messages)
     ]
     name = f"{chat.episode_id}:{chat.role}"
@@ -70,6 +77,7 @@ def _episode(chat: Chat) -> dict[str, Any]:
         "id": name,
         "task": task,
         "agent": {"name": chat.role},
+        **({"tools": [_tool(tool) for tool in chat.tools]} if chat.tools else {}),
         "nodes": nodes,
         "rewards": {"outcome": {"score": chat.reward, "weight": 1.0}},
         "info": info,
@@ -77,3 +85,7 @@ def _episode(chat: Chat) -> dict[str, Any]:
         "ok": True,
     }
     return {"id": name, "task": task, "group": {"id": chat.group_id}, "ok": True, "traces": [trace]}
+
+
+def _tool(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": "", "parameters": {}, **schema["function"]}

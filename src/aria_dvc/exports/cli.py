@@ -116,6 +116,8 @@ def run_export(args: argparse.Namespace) -> None:
         write_json(aside / WRITTEN, sorted(files.values()))
     if joined := len(table) - seen["turns"]:
         counts["joined to the next of the same side, whose credit they get"] = joined
+    if seen["worded"]:
+        counts["tool calls and replies that are not the role's own, as text"] = seen["worded"]
     _tell(args, counts, files, len(table))
 
 
@@ -193,12 +195,13 @@ def _unwritten(reading: Reading) -> Rejected | None:
 
 
 def _write_table(args: argparse.Namespace, table: pd.DataFrame) -> None:
+    from aria_dvc.exports.tables import with_all_digits
     from aria_dvc.files import write_csv, write_parquet
 
     if args.to == "parquet":
         write_parquet(args.out, table)
     else:
-        write_csv(args.out, table)
+        write_csv(args.out, with_all_digits(table))
     print(f"{len(table)} turns: {args.out}")
 
 
@@ -260,6 +263,10 @@ def _check_options(args: argparse.Namespace) -> None:
     check_numbers(*_numbers(args))
     if args.to == "tinker" and args.model is None:
         raise AriaError("--to tinker: name the model to train by --model, for its tokenizer")
+    if args.model is not None:
+        from aria_dvc.models.packaged import packaged_language_model
+
+        packaged_language_model(args.model)  # before the log is read
     weighs = args.to == "swift" or (args.to == "tinker" and not args.signed)
     acts = {
         "signed": ("--to tinker", args.to == "tinker"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,12 +23,14 @@ class Scale:
     """spread: standard deviation of a role's advantages, by role.
 
     beta: the temperature of positive weights, and least: what is too small to have a sign, both
-    in these units. A weight lies between 1 / LARGEST and LARGEST.
+    in these units. A weight lies between 1 / LARGEST and LARGEST. rounding: a difference that is
+    none, by role.
     """
 
     spread: dict[str, float]
     beta: float = 1.0
     least: float = 0.1
+    rounding: Mapping[str, float] = field(default_factory=dict)
 
     def weight(self, role: str, advantage: float) -> float:
         """exp(A / beta), positive: trainers mask a weight of 0 or less, they do not push down."""
@@ -35,7 +38,9 @@ class Scale:
         return float(np.clip(np.exp(min(power, 50.0)), 1 / LARGEST, LARGEST))
 
     def is_small(self, role: str, difference: float) -> bool:
-        return abs(difference) < self.least * self.spread[role]
+        """Whether it has no sign: it is below `least`, or nothing but rounding."""
+        size = abs(difference)
+        return size < self.least * self.spread[role] or size <= self.rounding[role]
 
 
 def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scale:
@@ -47,16 +52,17 @@ def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scal
     from aria_dvc.learning.advantages import EQUAL
 
     check_numbers(beta, least)
-    spread = {}
+    spread, rounding = {}, {}
     for role, own in table.groupby("role")[["advantage", "credit"]]:
         deviation = math.sqrt(variance(own["advantage"].to_numpy()))
-        if not deviation > EQUAL * float(own["credit"].abs().max()):
+        rounding[str(role)] = EQUAL * float(own["credit"].abs().max())
+        if not deviation > rounding[str(role)]:
             raise AriaError(
                 f"all advantages of {role} are equal: nothing to learn from; take another "
                 "--method, or more episodes of different outcome, or name the others by --agent"
             )
         spread[str(role)] = deviation
-    return Scale(spread, beta, least)
+    return Scale(spread, beta, least, rounding)
 
 
 def check_numbers(beta: float, least: float) -> None:

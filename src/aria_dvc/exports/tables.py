@@ -1,4 +1,7 @@
-"""ART's trajectory groups, as Parquet: one row a turn, of which its last message is trained."""
+"""Tables: ART's trajectory groups, as Parquet, and the credit table's numbers as CSV has them.
+
+ART has one row a turn, of which its last message is trained.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from aria_dvc.exports.calls import as_json, for_art
 from aria_dvc.exports.turns import Chat, Chats, Turn
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 PART = 1000
@@ -41,7 +46,7 @@ def art(chats: Chats, counts: Counter[str]) -> Iterator[tuple[str, pa.Table]]:
 def _row(chat: Chat, turn: Turn, group: int) -> dict[str, Any]:
     said = chat.messages[: turn.message + 1]
     message: list[dict[str, Any]] = [
-        {**m, "trainable": i == turn.message} for i, m in enumerate(said)
+        {**for_art(m), "trainable": i == turn.message} for i, m in enumerate(said)
     ]
     own = {"episode_id": chat.episode_id, "turn": int(turn.row["turn"])}
     metrics = {"credit": float(turn.row["credit"]), "outcome": chat.reward}
@@ -51,6 +56,7 @@ def _row(chat: Chat, turn: Turn, group: int) -> dict[str, Any]:
         "reward": turn.advantage,
         "metrics": json.dumps(metrics),
         "metadata": json.dumps(own),
+        "tools": as_json(chat.tools) if chat.tools else None,
         "messages": message,
     }
 
@@ -74,4 +80,12 @@ def _schema() -> pa.Schema:
             ("logs", pa.list_(text)),
             ("messages", pa.list_(message)),
         ]
+    )
+
+
+def with_all_digits(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with floats as texts that give them back to the last bit; `write_csv` rounds."""
+    floats = table.select_dtypes("float")
+    return table.assign(
+        **{name: [None if x != x else repr(x) for x in floats[name].tolist()] for name in floats}
     )

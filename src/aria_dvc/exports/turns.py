@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aria_dvc.chat import Message
+from aria_dvc.chat import view
 from aria_dvc.errors import AriaError
-from aria_dvc.learning.examples import Dialogue, dialogues
+from aria_dvc.exports.calls import Line, Message, Said, schemas_of, seen_by
+from aria_dvc.records.episodes import Episode
 from aria_dvc.records.reading import Reading
 
 if TYPE_CHECKING:
@@ -37,11 +38,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Chat:
-    """What one role saw and said: it is `assistant`, everybody else is `user`.
+    """What one role saw and said: it is `assistant`, its tools are `tool`, everybody else `user`.
 
+    messages: as `calls.seen_by` has them. texts: each of them where all is text.
     turns: one for every message of the assistant's that has a credit; moves that are left out of
     credit have none. Utterances of a side that follow one another are one message, whose credit is
     that of the last of them that has one.
+    tools: their schemas, where the log has them. worded: tool calls and replies that are text.
     """
 
     episode_id: str
@@ -50,10 +53,14 @@ class Chat:
     reward: float
     messages: list[Message]
     turns: list[Turn]
+    texts: list[str]
+    tools: list[Message] = field(default_factory=list)
+    worded: int = 0
 
 
 Chats = Callable[[], Iterator[Chat]]  # reads the log anew at each call
-Lines = dict[tuple[str, int], tuple[str, bool, str]]  # (episode, position): role, is_action, text
+Key = tuple[str, int]  # episode, position
+Lines = dict[Key, tuple[str, bool, str]]  # role, is_action, text
 
 
 def chats_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> Chats:
@@ -65,28 +72,90 @@ def chats_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> Chats:
     place = dict(zip(zip(*(table[n] for n in NAMES), strict=True), range(len(table)), strict=True))
     columns = {name: table[name].to_numpy() for name in TELL}
 
+    def row(key: Key) -> dict[str, Any]:
+        return _row(place, columns, key)
+
     def read() -> Iterator[Chat]:
-        for turns, episodes in _tables(paths, reading):
-            finals, lines = _final_rewards(turns), _lines(turns)
-            for found in dialogues(turns, episodes):
-                own = [
-                    Turn(at, lines[key][2], _row(place, columns, key))
-                    for at, key in _credited(found, lines)
-                ]
-                reward = finals[found.episode_id, found.role]
-                group = str(own[0].row["group_id"])
-                yield Chat(found.episode_id, group, found.role, reward, found.messages, own)
+        for turns, part in _tables(paths, reading):
+            lines = _lines(turns)
+            for episode in part:
+                yield from _chats(episode, lines, row)
 
     return read
 
 
+def _chats(episode: Episode, lines: Lines, row: Callable[[Key], dict[str, Any]]) -> Iterator[Chat]:
+    """The chat of every role that acts, in the order in which they do."""
+    keys = [(episode.episode_id, position) for position, _ in episode.numbered()]
+    said = [Line(u.role, u.text, u.message) for u in episode.utterances]
+    for role in dict.fromkeys(lines[key][0] for key in keys if lines[key][1]):
+        found = seen_by(role, said, episode.prompts.get(role, ""))
+        turns = [
+            Turn(number, lines[key][2], row(key))
+            for number, message in enumerate(found)
+            if (key := _credited(message, role, keys, lines)) is not None
+        ]
+        yield Chat(
+            episode.episode_id,
+            str(turns[0].row["group_id"]),
+            role,
+            float(episode.rewards[role]),
+            [message.message for message in found],
+            turns,
+            [message.text for message in found],
+            schemas_of(episode.tools) if _has_tools(episode, role) else [],
+            sum(message.worded for message in found),
+        )
+
+
+def _credited(message: Said, role: str, keys: list[Key], lines: Lines) -> Key | None:
+    """The last action of the role in a message."""
+    acts = [keys[at] for at in message.places if lines[keys[at]][:2] == (role, True)]
+    return acts[-1] if acts else None
+
+
+def _has_tools(episode: Episode, role: str) -> bool:
+    """Whether an episode's tools are the role's: it is the assistant, or calls some."""
+    from aria_dvc.records.formats.messages import assistants
+
+    calls = (u.message for u in episode.utterances if u.role == role and u.message)
+    return role in assistants(episode) or any("tool_calls" in message for message in calls)
+
+
+def as_text(chat: Chat) -> Chat:
+    """The chat where calls and replies are text, for a trainer that has no place for them."""
+    head = [m["content"] for m in chat.messages[:1] if m["role"] == "system"]
+    roles = [m["role"] for m in chat.messages[len(head) :]]
+    sides = ["assistant" if role == "assistant" else "user" for role in roles]
+    spoken = list(zip(sides, chat.texts[len(head) :], strict=True))
+    messages: list[Message] = [dict(m) for m in view(spoken, "assistant", "".join(head))]
+    begins = np.array([a != b for a, b in zip(["", *sides], sides, strict=False)], bool)
+    number = [*range(len(head)), *(begins.cumsum() - 1 + len(head)).tolist()]
+    turns = {number[turn.message]: turn for turn in chat.turns}  # the last of each message
+    return replace(
+        chat,
+        messages=messages,
+        texts=[message["content"] for message in messages],
+        turns=[replace(turn, message=at) for at, turn in turns.items()],
+        tools=[],
+        worded=tools_in(chat),
+    )
+
+
+def tools_in(chat: Chat) -> int:
+    """How many tool calls and replies a chat has."""
+    calls = sum(len(message.get("tool_calls", ())) for message in chat.messages)
+    return chat.worded + calls + sum(message["role"] == "tool" for message in chat.messages)
+
+
 def counted(chats: Chats, seen: Counter[str]) -> Chats:
-    """The chats; `seen` holds the number of their turns once they were read to the end."""
+    """The chats; `seen` counts their turns, and what of tools is text, once all were read."""
 
     def read() -> Iterator[Chat]:
-        seen["turns"] = 0
+        seen.clear()
         for chat in chats():
             seen["turns"] += len(chat.turns)
+            seen["worded"] += chat.worded
             yield chat
 
     return read
@@ -98,36 +167,19 @@ def _lines(turns: pd.DataFrame) -> Lines:
     return {(e, p): (role, acts, text) for e, p, role, acts, text in zip(*columns, strict=True)}
 
 
-def _credited(found: Dialogue, lines: Lines) -> Iterator[tuple[int, tuple[str, int]]]:
-    """The assistant's messages that have a credit, each with the last action that is in it."""
-    said = [i for i, message in enumerate(found.messages) if message["role"] == "assistant"]
-    for at, position in zip(said, found.positions, strict=True):
-        key = found.episode_id, position
-        while key in lines and lines[key][0] == found.role:
-            if lines[key][1]:
-                yield at, key
-                break
-            key = key[0], key[1] - 1
-
-
-def _tables(paths: list[Path], reading: Reading) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+def _tables(paths: list[Path], reading: Reading) -> Iterator[tuple[pd.DataFrame, list[Episode]]]:
+    """The turns of some whole episodes at a time, and these."""
     from aria_dvc.records.readers import iter_log
     from aria_dvc.records.sources import prefixes_of
-    from aria_dvc.records.tables import episodes_table, in_parts, turns_table
+    from aria_dvc.records.tables import in_parts, turns_table
 
     for path, prefix in zip(paths, prefixes_of(paths), strict=True):
         for part in in_parts(iter_log(path, replace(reading, prefix=prefix))):
-            yield turns_table(part), episodes_table(part)
-
-
-def _final_rewards(turns: pd.DataFrame) -> dict[tuple[str, str], float]:
-    acting = turns[turns["is_action"]].drop_duplicates(["episode_id", "role"])
-    keys = zip(acting["episode_id"], acting["role"], strict=True)
-    return dict(zip(keys, acting["reward"].tolist(), strict=True))
+            yield turns_table(part), part
 
 
 def _row(
-    place: dict[tuple[Any, ...], int], columns: dict[str, np.ndarray], key: tuple[str, int]
+    place: dict[tuple[Any, ...], int], columns: dict[str, np.ndarray], key: Key
 ) -> dict[str, Any]:
     at = place.get(key)
     if at is None:

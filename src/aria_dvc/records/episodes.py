@@ -23,6 +23,8 @@ class Utterance:
 
     embedded: what its intention is found in, if that is not the text (see games/decided.py).
     given: somebody else's credit of it, where one is asked for (see given.py).
+    message: what it was read from, where that calls tools or is a tool's reply, as OpenAI writes it
+        but for the role: content (text), and tool_calls, or tool_call_id and name.
     """
 
     role: str
@@ -30,6 +32,7 @@ class Utterance:
     embedding: np.ndarray | None = None
     embedded: str | None = None
     given: float | None = None
+    message: dict[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class Episode:
     info: whatever else is recorded, as JSON; `record` is its typed form.
     preamble: the log's system messages before the first utterance; `prompts` holds what they say.
     named: speakers that the log calls by a name -> the role that they speak in (assistant, user).
+    tools: the schemas of tools as the log has them, a list or its JSON; None where it has none.
     """
 
     episode_id: str
@@ -51,6 +55,7 @@ class Episode:
     info: dict[str, Any] = field(default_factory=dict)
     preamble: list[str] = field(default_factory=list)
     named: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    tools: Any = field(default=None, compare=False, repr=False)
 
     def numbered(self) -> Iterator[tuple[int, Utterance]]:
         """Every utterance and its position: its place among all messages of the log, from 0."""

@@ -184,6 +184,7 @@ def _complete(
     if not isinstance(own, str | None):
         raise BadEntry(f"game is {own!r}: give its name as text")
     episode.game = reading.game or layout.game or own or "dialogue"
+    episode.tools = episode.tools or entry.get("tools")
     if layout.local_groups and "group_id" in episode.info:
         episode.info["group_id"] = reading.prefix + episode.info["group_id"]
     if isinstance(entry.get("info"), dict):

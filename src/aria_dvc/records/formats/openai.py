@@ -47,7 +47,8 @@ def chat_of(messages: list[Any]) -> Episode:
         role = speaker(message, index)
         _check_speaker(role, message["role"], roles, index)
         vector = vector_of(message.get("embedding"), f"messages[{index}]")
-        said.append(Utterance(role, _text(message, index), vector))
+        text = _text(message, index)
+        said.append(Utterance(role, text, vector, message=_with_tools(message, index)))
     named = {name: role for name, role in roles.items() if name != role}
     return Episode("", "", said, {}, preamble=preamble, named=named)
 
@@ -112,19 +113,47 @@ def _instructions(content: Any, index: int) -> str:
 
 def _text(message: Mapping[str, Any], index: int) -> Any:
     """What a message says and calls; anything but text is left to the reader's own check."""
-    content: Any = message.get("content")
-    if _is_parts(content):
-        content = _parts(content, index)
+    content = words(message, index)
     if not isinstance(content, str | None):
         return content
-    if not content and isinstance(message.get("refusal"), str):
-        content = message["refusal"]
-    calls = _calls(message, index)
+    calls = [call_text(call, index) for call in _calls(message, index)]
     if calls:
         return "\n".join([content, *calls] if content and content.strip() else calls)
     if message["role"] in TOOLS and not (content or "").strip():
         return EMPTY
     return content
+
+
+def words(message: Mapping[str, Any], index: int) -> Any:
+    """What a message says beside its calls: its content, as text where it is parts; or a refusal.
+
+    Raises BadEntry for a part that is not read.
+    """
+    content: Any = message.get("content")
+    if _is_parts(content):
+        content = _parts(content, index)
+    refusal = message.get("refusal")
+    refuses = isinstance(content, str | None) and not content and isinstance(refusal, str)
+    return refusal if refuses else content
+
+
+def _with_tools(message: Mapping[str, Any], index: int) -> dict[str, Any] | None:
+    """`Utterance.message` of a message; None where it neither calls a tool nor is a tool's."""
+    calls = [_as_written_now(call, index) for call in _calls(message, index)]
+    if not calls and message["role"] not in TOOLS:
+        return None
+    content = words(message, index)
+    if calls:
+        return {"content": content, "tool_calls": calls}
+    named = {key: message.get(key) for key in ("tool_call_id", "name")}
+    return {"content": content, **{k: v for k, v in named.items() if isinstance(v, str)}}
+
+
+def _as_written_now(call: Any, index: int) -> dict[str, Any]:
+    """A call of any form that is read, as an entry of `tool_calls`."""
+    name, arguments = _made(call, index)
+    number = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
+    return {**number, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _is_parts(content: Any) -> bool:
@@ -150,18 +179,28 @@ def _part(part: dict[str, Any], index: int) -> str:
     return text
 
 
-def _calls(message: Mapping[str, Any], index: int) -> list[str]:
+def _calls(message: Mapping[str, Any], index: int) -> list[Any]:
+    """The calls of a message as it has them, an old `function_call` among them."""
     calls, old = message.get("tool_calls"), message.get("function_call")
     if isinstance(calls, str):  # a JSON text where a table holds them
         calls = _loaded(calls)
     calls = [] if calls is None else calls
     if not isinstance(calls, list):
         raise BadEntry(f"messages[{index}]: tool_calls must be a list")
-    return [call_text(call, index) for call in [*calls, *([old] if old is not None else [])]]
+    return [*calls, *([old] if old is not None else [])]
 
 
 def call_text(call: Any, index: int) -> str:
-    """One tool call in one form, however its arguments are ordered or spaced."""
+    """One tool call in one form, however its arguments are ordered or spaced.
+
+    Raises BadEntry for one without a name, or whose arguments are no text or object.
+    """
+    name, arguments = _made(call, index)
+    return f"{name}({_arguments(arguments, index)})"
+
+
+def _made(call: Any, index: int) -> tuple[str, Any]:
+    """The name of what is called, and the arguments as the log has them."""
     made = call.get("function") if isinstance(call, dict) and "function" in call else call
     if isinstance(made, dict) and "function" not in made and isinstance(made.get("custom"), dict):
         made = made["custom"]
@@ -169,7 +208,7 @@ def call_text(call: Any, index: int) -> str:
     if not isinstance(name, str) or not name.strip():
         raise BadEntry(f"messages[{index}] has a tool call without the name of its function")
     assert isinstance(made, dict)
-    return f"{name}({_arguments(made.get('arguments', made.get('input')), index)})"
+    return name, made.get("arguments", made.get("input"))
 
 
 def _arguments(given: Any, index: int) -> str:

@@ -43,6 +43,7 @@ def _read(entry: dict[str, Any]) -> Episode:
     episode.episode_id = _id(trace if several else entry)
     episode.prompts = shared_prompt(episode, assistants(episode))
     episode.info = {"reward_rule": "utility", "group_id": _group(entry)}
+    episode.tools = trace.get("tools")
     if branches > 1:
         episode.info["branches_left_out"] = branches - 1
     return episode
