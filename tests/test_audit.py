@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 from aria_dvc.__main__ import main
-from aria_dvc.audit.advice import _signal
+from aria_dvc.audit.advice import _leakage, _signal, advice
 from aria_dvc.audit.judged import leakage, parts
 
 TOPICS = ["weather", "price", "colour"]
@@ -331,6 +332,41 @@ NOTHING = row("turn_index", 0.0, -0.1)
 def test_signal_is_what_is_of_some_size_with_its_interval(rows, said):
     (found,) = _signal({"contents": {"groups": 40}, "signal": rows})
     assert said in found
+
+
+@pytest.mark.parametrize(
+    ("told", "advised"),
+    [
+        (["aria"], "gae"),
+        (["aria", "regression"], "regression"),
+        (["regression"], "regression"),
+        ([], "gae"),
+    ],
+)
+def test_where_few_turns_share_a_cell_one_method_is_advised(told, advised):
+    """And never the one whose credit is the mean of such cells, however well it predicts."""
+    skill = {"aria": 0.4, "regression": 0.2}
+    rows = [row(name, skill[name], 0.1) for name in told]
+    report = {
+        "contents": {
+            "groups": 40,
+            "roles": {"agent": {"reward": {"quantiles": [0.0, 1.0]}}},
+        },
+        "signal": [NOTHING, *rows],
+        "cells": {"shared": 0.2},
+    }
+    said = " ".join(advice(report))
+    assert re.findall("--method ([a-z_]+)", said) == [advised]
+    assert "changes 20% of your turns" in said
+    shared = {**report, "cells": {"shared": 0.8}}
+    assert re.findall("--method ([a-z_]+)", " ".join(advice(shared))) == told[:1]
+
+
+@pytest.mark.parametrize("tasks", ["group", None])
+def test_a_credit_that_looks_ahead_by_design_is_told_so(tasks):
+    later = {"value": 0.5, "low": 0.4, "high": 0.6}
+    (said,) = _leakage({"twins": 0, "differing": None, "later": later, "tasks": tasks})
+    assert "may look at what came after the action, as plain returns and `gae` do by design" in said
 
 
 def test_a_small_scale_is_no_constant(tmp_path):

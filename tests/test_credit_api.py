@@ -160,6 +160,26 @@ def test_the_table_of_aria_read_is_the_same_log_as_a_file_and_as_a_frame(tmp_pat
     pd.testing.assert_frame_equal(found, own)
 
 
+@pytest.mark.parametrize("rewarded", [True, False])
+@pytest.mark.parametrize("options", [["--no-moves"], []])
+def test_a_scored_table_is_the_same_log_as_a_file_and_as_a_frame(tmp_path, options, rewarded):
+    """Buttons get no credit where the table or the caller says so."""
+    path, table = tmp_path / "log.jsonl", tmp_path / "read.parquet"
+    path.write_text("\n".join(json.dumps(buttons(entry)) for entry in entries()))
+    assert main(["read", str(path), "--out", str(table), *options]) == 0
+    frame = pd.read_parquet(table)
+    if not rewarded:
+        frame = frame.drop(columns="reward")
+        frame.to_parquet(table)
+    for moves in (True, False):
+        reading = {"method": "prefix", "moves": moves}
+        expected = aria_dvc.credit(path, score=table, **reading)
+        found = aria_dvc.credit(path, score=frame, **reading)
+        pd.testing.assert_frame_equal(found, expected)
+        assert len(found) == (36 if options or not moves else 48)
+        assert found["return"].notna().all() == rewarded
+
+
 def test_numbers_of_numpy_are_numbers_and_half_a_character_is_named():
     log = entries()
     for entry in log:
@@ -181,6 +201,57 @@ def test_mistakes_in_a_frame_are_named():
         aria_dvc.credit(entries(), gamma=2)
     with pytest.raises(AriaError, match="k = 0 is outside"):
         aria_dvc.credit(entries(), method="aria", k=0)
+    with pytest.raises(AriaError, match="log: the column text stands twice: keep one of them"):
+        aria_dvc.credit(pd.concat([frame, frame[["text"]]], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"folds": 2.5}, "folds is 2.5: give a whole number"),
+        ({"folds": True}, "folds is True: give a whole number"),
+        ({"seed": None}, "seed is None: give a whole number"),
+        ({"k": "3"}, "k is '3': give a whole number"),
+        ({"gamma": "0.9"}, "gamma is '0.9': give a number"),
+        ({"gamma": None}, "gamma is None: give a number"),
+        ({"outcome": "wintest"}, r"unknown outcome 'wintest' \(did you mean win_test\?\)"),
+        ({"outcome": None}, r"unknown outcome None \(known: recorded, win_test\)"),
+        ({"game": "bargain"}, r"unknown game 'bargain' \(did you mean bargaining\?\)"),
+        ({"game": ["chess"]}, r"unknown game \['chess'\] \(known: "),
+        ({"group_by": ["a"]}, r"group_by is \['a'\]: give the name of one field"),
+        ({"method": None}, r"unknown credit method None \(known: "),
+    ],
+)
+def test_an_argument_that_cannot_be_is_named(argument, message):
+    with pytest.raises(AriaError, match=message):
+        aria_dvc.credit(entries(), **{"method": "constant", **argument})
+
+
+def test_numbers_of_numpy_are_taken_as_arguments():
+    given = {"folds": np.int64(3), "seed": np.int32(1), "gamma": np.float64(0.5)}
+    found = aria_dvc.credit(entries(), method="turn_index", **given)
+    expected = aria_dvc.credit(entries(), method="turn_index", folds=3, seed=1, gamma=0.5)
+    pd.testing.assert_frame_equal(found, expected)
+
+
+def test_positions_are_whole_numbers_whatever_their_column():
+    frame = frame_of(entries())
+    for column in (frame["position"] + 5.0, (frame["position"] + 5).astype(object)):
+        found = aria_dvc.credit(frame.assign(position=column), method="constant")["position"]
+        assert found.dtype == np.int64
+        assert found.tolist() == (frame["position"] + 5).tolist()
+
+
+def test_an_episode_without_an_action_gets_no_credit_and_a_log_without_any_is_refused():
+    """Its outcome is known, though others act there."""
+    frame = frame_of(entries(4)).assign(is_action=True)
+    frame.loc[frame["role"] == "bob", "reward"] = np.nan
+    silent = frame["episode_id"].eq("e1") & frame["role"].eq("alice")
+    found = aria_dvc.credit(frame.assign(is_action=~silent), method="constant")
+    assert set(found["role"]) == {"alice"}
+    assert sorted(set(found["episode_id"])) == ["e0", "e2", "e3"]
+    with pytest.raises(AriaError, match="the log has no action: all that a role with a reward"):
+        aria_dvc.credit(frame.assign(is_action=False))
 
 
 @pytest.mark.parametrize(
@@ -190,6 +261,8 @@ def test_mistakes_in_a_frame_are_named():
         ("position", "first", "row 5 .* has a position that is no number"),
         ("position", True, "row 5 .* has a position that is no number"),
         ("position", np.nan, "row 5 .* has a position that is no number"),
+        ("position", 0.5, "row 5 .* has a position that is no whole number"),
+        ("position", np.inf, "row 5 .* has a position that is no whole number"),
         ("position", 0, "row 5 .* has a position that its episode had before"),
         ("reward", "high", "row 5 .* has a reward that is no number"),
         ("reward", True, "row 5 .* has a reward that is no number"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.credit_dialogues import ANY_GAME, dialogues
 from tests.leakage import LeakageError, assert_no_leakage
 
@@ -14,6 +15,7 @@ from aria_dvc.credit.methods.aria import AriaCredit, AriaRecentCredit
 from aria_dvc.credit.methods.base import episode_folds, fit_values, out_of_fold
 from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
+from aria_dvc.credit.methods.similarity import FULL, ByView, Described, Similarity
 from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
@@ -23,6 +25,21 @@ def test_turn_and_position_count_within_the_episode():
     data = dialogues(2, 3)
     assert data.place.tolist() == [0, 1, 2, 3, 4, 5] * 2
     assert data.turn.tolist() == [1, 1, 2, 2, 3, 3] * 2
+
+
+@pytest.mark.parametrize("share", [0.05, 0.6])
+def test_products_of_words_have_the_same_bits_however_they_are_made(share):
+    words = [
+        sp.random(rows, 300, share, format="csr", dtype=np.float32, random_state=rows)
+        for rows in (40, 70)
+    ]
+    turn = np.ones(0, np.float32)
+    left, right = (
+        Described(ByView(lambda _, w=w: w), ByView(lambda _: turn), turn, turn) for w in words
+    )
+    assert isinstance(right.word_columns["heard"], np.ndarray) == (share > FULL)
+    found = Similarity(left, right).words("heard")
+    np.testing.assert_array_equal(found, (words[0] @ words[1].T).toarray())
 
 
 def test_aria_is_the_mean_of_equal_histories_and_the_role_mean_elsewhere():

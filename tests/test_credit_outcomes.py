@@ -138,6 +138,25 @@ def test_a_critic_of_noise_stays_with_the_turn_index():
     assert found > r_squared(method.turn_index_.q(logs[1]), logs[1].targets) - 0.1
 
 
+@pytest.mark.parametrize("scale", [36.0, 0.01])
+def test_the_unit_of_the_reward_changes_nothing_for_the_critic(scale):
+    data, other = summed(40, gamma=0.95), summed(20, seed=1, gamma=0.95)
+    scaled = replace(data, final=scale * data.final, returns=scale * data.returns)
+    found = [CriticCredit().fit(log) for log in (data, scaled)]
+    advantage, larger = (method.q(other) - method.v(other) for method in found)
+    assert advantage.std() > 0.01
+    assert np.corrcoef(advantage, larger)[0, 1] > 0.999
+    assert larger.std() == pytest.approx(scale * advantage.std(), rel=0.01)
+
+
+def test_a_critic_of_equal_returns_knows_no_difference():
+    data = summed(20)
+    equal = np.where(data.is_action, 0.1, np.nan)
+    method = CriticCredit().fit(replace(data, final=equal, returns=equal))
+    assert method.unit_ == 1.0
+    np.testing.assert_allclose(method.q(data), 0.1, atol=1e-6)
+
+
 def test_the_critic_is_the_same_again():
     data = summed(40, gamma=0.95)
     values, again = (out_of_fold(CriticCredit(), data, 2) for _ in range(2))

@@ -59,6 +59,23 @@ def test_the_skill_beside_the_default_is_told_to_be_that_of_another_method(tmp_p
     assert "regression" not in again["written"]
 
 
+@pytest.mark.parametrize(
+    ("method", "other"), [("gigpo", "turn_index"), ("group", "the role's mean outcome")]
+)
+def test_nothing_is_concluded_from_the_skill_of_a_stand_in(tmp_path, capsys, method, other):
+    log = write_log(tmp_path / "log.jsonl", 20, seed=0)
+    new, out = write_log(tmp_path / "new.jsonl", 5, seed=1), tmp_path / "credit.parquet"
+    options = ("--out", out, "--method", method, "--quality", tmp_path / "quality.json")
+    lines = told(capsys, log, *options)
+    assert lines["skill"].endswith(
+        f"; that of {other}, since {method} needs to see how a dialogue goes on"
+    )
+    assert lines["next"].startswith("compare it with plain returns, since the skill is not its own")
+    assert make_parser().parse_args(command_in(lines["next"])).run.__name__ == "run_export"
+    scored = told(capsys, log, "--score", new, *options)  # here it is that of the credit
+    assert scored["next"].startswith("no gain over the baseline is shown")
+
+
 def test_whose_values_other_dialogues_get_is_told(tmp_path, capsys):
     log = write_log(tmp_path / "log.jsonl", 30, seed=0)
     new, out = write_log(tmp_path / "new.jsonl", 5, seed=1), tmp_path / "credit.parquet"

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from aria_dvc.credit.logs import credit_of, embedded, log_of_entries, read_logs
+from aria_dvc.credit.logs import credit_of, embedded, log_of_entries, read_logs, with_actions
 from aria_dvc.credit.settings import EMBEDDER, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.records.formats.base import BadEntry, is_number
-from aria_dvc.records.reading import Reading
-from aria_dvc.records.row_entries import entry_of
+from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.reading import Reading, described
+from aria_dvc.records.row_entries import check_unique, entry_of
+from aria_dvc.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,21 +37,15 @@ def credited_log(
     reading: Reading | None = None,
 ) -> pd.DataFrame:
     """See `aria_dvc.credit`."""
-    options: dict[str, Any] = {
-        "gamma": settings.aggregate.gamma,
-        "game": game,
-        "own_vectors": embed is None,
-    }
-    options["reading"] = reading
+    options = _options(settings, embed, game, reading)
     fitted, positions = _read(log, True, options)
     if score is None:
-        frame, fitted = credit_of(fitted, settings, None, embed)
-        return frame if positions is None else frame.assign(position=positions[fitted.actions])
-    scored, positions = _read(score, False, options)
-    frame, _ = credit_of(fitted, settings, scored, embed)
-    if positions is None:
-        return frame
-    return frame.assign(position=positions[np.isin(scored.role, frame["role"].unique())])
+        frame, credited = credit_of(fitted, settings, None, embed)
+    else:
+        scored, positions = _read(score, False, options)
+        credited = with_actions(scored, fitted)
+        frame, _ = credit_of(fitted, settings, credited, embed)
+    return frame if positions is None else frame.assign(position=positions[credited.actions])
 
 
 def table_of_intentions(
@@ -63,10 +59,19 @@ def table_of_intentions(
     from aria_dvc.credit.chain import action_values, labelled
     from aria_dvc.report.intentions import intention_table
 
-    options: dict[str, Any] = {"gamma": settings.aggregate.gamma, "game": game}
-    read, _ = _read(log, True, {**options, "own_vectors": embed is None, "reading": reading})
+    read, _ = _read(log, True, _options(settings, embed, game, reading))
     known = labelled(embedded([read], embed or EMBEDDER)[0], settings)
     return intention_table(known, action_values(known, settings).q)
+
+
+def _options(
+    settings: CreditSettings, embed: str | None, game: str | None, reading: Reading | None
+) -> dict[str, Any]:
+    """How logs are read; raises AriaError for a game that nobody knows."""
+    if game is not None and game not in tuple(PLAYABLE):
+        raise AriaError(f"unknown game {described(game)}{did_you_mean(str(game), PLAYABLE)}")
+    gamma = settings.aggregate.gamma
+    return {"gamma": gamma, "game": game, "own_vectors": embed is None, "reading": reading}
 
 
 def _read(
@@ -97,8 +102,9 @@ def _read(
 def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
     """The rows with an episode's together, by position if there is one.
 
-    Raises AriaError for a missing column, and as `_check_cells` does.
+    Raises AriaError for a missing column or one that stands twice, and as `_check_cells` does.
     """
+    check_unique(frame.columns, "log")
     needed = (*NEEDED, "reward") if need_rewards else NEEDED
     missing = [name for name in needed if name not in frame.columns]
     if missing:
@@ -113,11 +119,12 @@ def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
 
 
 def _check_cells(frame: pd.DataFrame, need_rewards: bool) -> None:
-    """Raises AriaError for a row without an id, or whose position or reward is no number."""
+    """Raises AriaError for a row without an id, or with an odd position or reward."""
     _refuse(frame["episode_id"].isna(), frame, "has no episode_id")
     if "position" in frame:
         place = frame["position"]
         _refuse(~_numeric(place), frame, "has a position that is no number: count from 0")
+        _refuse(~_whole(place), frame, "has a position that is no whole number: count from 0")
         again = frame.duplicated(["episode_id", "position"])
         _refuse(again, frame, "has a position that its episode had before: give each its own")
     if need_rewards:
@@ -132,6 +139,12 @@ def _numeric(column: pd.Series) -> pd.Series:
     return column.map(is_number) & column.notna()
 
 
+def _whole(column: pd.Series) -> pd.Series:
+    """(n,) bool of numbers: those that an int64 holds."""
+    number = column.astype("float64")
+    return (number % 1 == 0) & (number.abs() < 2.0**63)
+
+
 def _refuse(bad: pd.Series, frame: pd.DataFrame, problem: str) -> None:
     rows = np.flatnonzero(bad.to_numpy(dtype=bool))
     if rows.size:
@@ -142,7 +155,8 @@ def _refuse(bad: pd.Series, frame: pd.DataFrame, problem: str) -> None:
 def _own_positions(
     rows: pd.DataFrame, entries: Sequence[Mapping[str, Any]], log: Log
 ) -> np.ndarray | None:
-    """(n,) what the ordered rows say for `position`; a log's own is the place in its episode."""
+    """(n,) integers: what the ordered rows say for `position`; a log's own is the place in its
+    episode."""
     if "position" not in rows:
         return None
     assert log.position is not None
@@ -150,7 +164,9 @@ def _own_positions(
     messages = np.array([len(entry["messages"]) for entry in entries], np.int64)
     before = messages - np.bincount(episode)  # what a preamble puts before an episode's rows
     starts = np.searchsorted(episode, log.episode) - before[log.episode]
-    return cast("np.ndarray", rows["position"].to_numpy()[starts + log.position])
+    place = rows["position"]
+    whole = place if place.dtype.kind in "iu" else place.astype("int64")
+    return cast("np.ndarray", whole.to_numpy()[starts + log.position])
 
 
 def _entries(rows: pd.DataFrame, need_rewards: bool) -> Iterator[dict[str, Any]]:
@@ -158,8 +174,9 @@ def _entries(rows: pd.DataFrame, need_rewards: bool) -> Iterator[dict[str, Any]]
 
     Raises AriaError for rows of an episode that do not go together.
     """
-    unread = {"position"} if need_rewards else {"position", "reward"}
-    known = rows.drop(columns=list(unread & set(rows.columns)))
+    known = rows.drop(columns="position", errors="ignore")
+    if not need_rewards and "reward" in known:  # looked at by nothing but `is_action`
+        known["reward"] = known["reward"].where(_numeric(known["reward"]))
     for episode, part in known.groupby("episode_id", sort=False):
         said = [
             {name: value for name, value in row.items() if not _is_missing(value)}

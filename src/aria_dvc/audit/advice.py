@@ -8,13 +8,18 @@ FEW_GROUPS = 30
 LEAST = 0.01
 """A share of the returns' variance below this is the discount's or the shrinkage's own doing."""
 FEW_TWINS = 10
+ENOUGH_SHARED = 0.5
+"""Share of the turns; with less, means over cells of whole histories are hardly any means."""
+WHOLE_HISTORIES = "aria"
+"""The estimator whose credit is such a mean."""
 YARDSTICK = "regression"
 """Whose held-out advantage the sign of a credit is compared with."""
+_BY_DESIGN = ", as plain returns and `gae` do by design"
 # By what the log tells of tasks: what twins share, and what else may tell them apart.
 _SAME_TASK = {
     "group": (
         "of a task",
-        ", as plain returns and `gae` do by design. What is estimated out of fold does not",
+        f"{_BY_DESIGN}. What is estimated out of fold does not",
     ),
     "prompt": (
         "with the same prompt and configuration",
@@ -61,22 +66,32 @@ def _varies(reward: dict[str, Any] | None) -> bool:
     return reward is not None and bool(reward["quantiles"][0] < reward["quantiles"][-1])
 
 
+def _best(report: dict[str, Any]) -> dict[str, Any] | None:
+    """The estimator that surely tells more than the turn index, and most; one that can be advised
+    before one that cannot. None where there is none."""
+    rows = [row for row in report["signal"] if row["role"] == "all"]
+    told = [row for row in rows if _is_there(row["over_turn_index"])]
+    usable = [row for row in told if _is_usable(row["method"], report)]
+    return max(usable or told, key=lambda row: row["over_turn_index"]["value"], default=None)
+
+
+def _is_usable(method: str, report: dict[str, Any]) -> bool:
+    return method != WHOLE_HISTORIES or report["cells"]["shared"] >= ENOUGH_SHARED
+
+
 def _signal(report: dict[str, Any]) -> list[str]:
     """What a fit on some groups tells of the others; nothing where there is a single one."""
     if report["contents"]["groups"] == 1:
         return []
     rows = [row for row in report["signal"] if row["role"] == "all"]
-    known = [row for row in rows if row["over_turn_index"] is not None]
-    if not known:
+    if all(row["over_turn_index"] is None for row in rows):
         return ["Returns do not vary: nothing can be estimated."]
-    told = [row for row in known if _is_there(row["over_turn_index"])]
-    if told:
-        best = max(told, key=lambda row: row["over_turn_index"]["value"])
-        over = best["over_turn_index"]
+    if (best := _best(report)) is not None:
+        name, over = best["method"], best["over_turn_index"]
+        use = f" Use `--method {name}`." if _is_usable(name, report) else ""
         return [
-            f"What is said tells more than the clock: {best['method']} explains "
-            f"{over['value']:.0%} of what the turn index leaves ({over['low']:.0%} to "
-            f"{over['high']:.0%}). Use `--method {best['method']}`."
+            f"What is said tells more than the clock: {name} explains {over['value']:.0%} of what "
+            f"the turn index leaves ({over['low']:.0%} to {over['high']:.0%}).{use}"
         ]
     clock = next(row for row in rows if row["method"] == "turn_index")["over_constant"]
     if _is_there(clock):
@@ -103,12 +118,16 @@ def _has_skill(report: dict[str, Any]) -> bool:
 
 
 def _cells(report: dict[str, Any]) -> list[str]:
+    """How few turns share a cell, with a remedy where `_signal` has advised no method."""
     share = report["cells"]["shared"]
-    if share >= 0.5:
+    if share >= ENOUGH_SHARED:
         return []
+    best = _best(report)
+    advised = best is not None and _is_usable(best["method"], report)
+    remedy = ": use `--method gae`, or cells of recent history (`aria_recent`)"
     return [
-        f"Aggregation by whole histories changes {share:.0%} of your turns, the others are alone "
-        "in their cell: use `--method gae`, or cells of recent history (`aria_recent`)."
+        f"Aggregation by whole histories (`{WHOLE_HISTORIES}`) changes {share:.0%} of your turns, "
+        f"the others are alone in their cell{'' if advised else remedy}."
     ]
 
 
@@ -151,6 +170,6 @@ def _leakage(leak: dict[str, Any]) -> list[str]:
         other = "" if leak["tasks"] else ", or know the task: name that by `--group-by`"
         return [
             f"Outcome and length add {leak['later']['value']:.0%} to what the past tells of the "
-            f"credit: it may look at what came after the action{other}."
+            f"credit: it may look at what came after the action{_BY_DESIGN}{other}."
         ]
     return []

@@ -48,8 +48,13 @@ def credit_of(
     from aria_dvc.credit.labelling import unseen_labels
     from aria_dvc.credit.table import credit_rows
 
+    if not fitted.is_action.any():
+        raise AriaError(
+            "the log has no action: all that a role with a reward says is left out of credit "
+            "(is_action is false, or its moves are no actions)"
+        )
     method = make_method(settings.aggregate.method, settings.aggregate, settings.seed)
-    logs = [fitted] if scored is None else [fitted, _with_actions(scored, fitted)]
+    logs = [fitted] if scored is None else [fitted, with_actions(scored, fitted)]
     if method.uses_vectors or method.uses_labels:
         logs = embedded(logs, embed or EMBEDDER)
     if method.uses_labels:
@@ -152,8 +157,10 @@ def _carried(episodes: list[Episode]) -> np.ndarray | None:
     return np.stack(vectors)
 
 
-def _with_actions(scored: Log, fitted: Log) -> Log:
+def with_actions(scored: Log, fitted: Log) -> Log:
     """`scored` with what the fitted roles say as its actions, but for moves that are left out.
+
+    These are what `credit_of` credits.
 
     Raises:
         AriaError: the logs are of two games, or none of those roles says anything.

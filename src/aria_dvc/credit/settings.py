@@ -6,6 +6,7 @@ The blocks of params.yaml have the same names and fields; a test compares the sh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
 from aria_dvc.errors import AriaError
@@ -41,6 +42,12 @@ class SelectK:
     tau: int = 10
 
 
+def _check_whole(name: str, value: object) -> None:
+    """Raises AriaError for what is no whole number; True and False are none."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise AriaError(f"{name} is {value!r}: give a whole number")
+
+
 @dataclass(frozen=True)
 class Aggregate:
     """method, further: see credit/methods/registry.py. gamma: discount. folds: by episode.
@@ -48,7 +55,7 @@ class Aggregate:
     history: utterances that make a cell of `aria_recent`; 0 = by cross-validation.
     objective: of `progress`. anchor: of `gigpo`.
 
-    Raises AriaError for a number out of range.
+    Raises AriaError for what is no number, or one out of range.
     """
 
     method: str = "aria"
@@ -60,8 +67,11 @@ class Aggregate:
     anchor: Anchor = "intentions"
 
     def __post_init__(self) -> None:
+        _check_whole("folds", self.folds)
         if self.folds < 2:
             raise AriaError(f"folds is {self.folds}: at least 2 are needed to hold episodes out")
+        if not isinstance(self.gamma, Real) or isinstance(self.gamma, bool):
+            raise AriaError(f"gamma is {self.gamma!r}: give a number")
         if not 0.0 <= self.gamma <= 1.0:
             raise AriaError(f"gamma is {self.gamma}: a discount runs from 0 to 1")
 
@@ -70,7 +80,7 @@ class Aggregate:
 class CreditSettings:
     """k: number of intentions, or auto for what `select_k` chooses. seed: deals the folds.
 
-    Raises AriaError for a number out of range.
+    Raises AriaError for what is no number, or one out of range.
     """
 
     k: int | Literal["auto"] = "auto"
@@ -80,6 +90,9 @@ class CreditSettings:
     aggregate: Aggregate = Aggregate()
 
     def __post_init__(self) -> None:
+        _check_whole("seed", self.seed)
+        if self.k != "auto":
+            _check_whole("k", self.k)
         if self.seed < 0:
             raise AriaError(f"seed is {self.seed}: folds are dealt by a whole number from 0 on")
 

@@ -97,7 +97,7 @@ def _skill(quality: Mapping[str, Any] | None) -> str:
 
 
 def stand_in(settings: CreditSettings) -> str | None:
-    """Which method credits dialogues that were not fitted, and why, where it is another one."""
+    """What credits dialogues that were not fitted, and why, where it is not the method itself."""
     aggregate = settings.aggregate
     unseen = getattr(make_method(aggregate.method, aggregate), "unseen", None)
     return unseen and f"{unseen}, since {aggregate.method} needs to see how a dialogue goes on"
@@ -109,7 +109,7 @@ def _scored_by(told: Told) -> str:
 
 
 def _unseen(told: Told) -> str:
-    """Of which method the skill is, where another one is asked for what was not fitted."""
+    """Of what the skill is, where something else credits what was not fitted."""
     other = stand_in(told.settings)
     if not other or told.quality is None or "skill" not in told.quality:
         return ""
@@ -127,14 +127,16 @@ def _next(told: Told) -> str:
         )
     if told.quality is None:
         return f"see whether the log can teach anything: {told.audit}"
-    if not _is_shown(told.quality):
-        remedy = "compare it with plain returns" if _unseen(told) else "try another --method"
+    own = told.scored or not _unseen(told)  # whether the skill is that of the table's credit
+    if own and not _is_shown(told.quality):
         return (
-            f"no gain over the baseline is shown: add episodes or {remedy} before you "
+            "no gain over the baseline is shown: add episodes or try another --method before you "
             f"train on it; more: {told.audit}"
         )
     if _returns(told.table) is None:
         return "join it with the dialogues by episode_id and position (docs/exports.md)"
+    if not own:
+        return f"compare it with plain returns, since the skill is not its own: {told.export}"
     return told.export
 
 

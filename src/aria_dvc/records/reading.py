@@ -8,12 +8,14 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import orjson
 
 from aria_dvc.aside import written_aside
+from aria_dvc.errors import AriaError
 from aria_dvc.records.entries import Entry
+from aria_dvc.suggestions import did_you_mean
 
 logger = logging.getLogger(__name__)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\([^()]*\)")
@@ -86,6 +88,8 @@ class Reading:
     rejected: takes the entries that cannot be read; None stops at the first.
     progress: the title of a progress display; None shows none.
     column: where somebody else's credit of each utterance stands (see given.py); None for none.
+
+    Raises AriaError for an unknown outcome, or a group_by that is no text.
     """
 
     game: str | None = None
@@ -99,6 +103,14 @@ class Reading:
     progress: str | None = None
     column: str | None = None
     prefix: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        outcomes = get_args(Outcome)
+        if self.outcome not in outcomes:
+            hint = did_you_mean(str(self.outcome), outcomes)
+            raise AriaError(f"unknown outcome {described(self.outcome)}{hint}")
+        if not isinstance(self.group_by, str | None):
+            raise AriaError(f"group_by is {described(self.group_by)}: give the name of one field")
 
 
 def described(value: Any) -> str:

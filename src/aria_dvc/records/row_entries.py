@@ -12,7 +12,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -156,9 +157,14 @@ def _check_columns(names: list[str], name: str) -> None:
             f"{name}: no column {', '.join(missing)}: a table of utterances needs "
             f"{', '.join(NEEDED)} and, to fit on, reward"
         )
-    if len(set(names)) < len(names):
-        twice = next(column for column in names if names.count(column) > 1)
-        raise AriaError(f"{name}: the column {twice} stands twice: keep one of them")
+    check_unique(names, name)
+
+
+def check_unique(names: Iterable[str], name: str) -> None:
+    """Raises AriaError for a column that stands twice in the table `name`."""
+    counted = Counter(names)
+    if twice := [column for column, count in counted.items() if count > 1]:
+        raise AriaError(f"{name}: the column {twice[0]} stands twice: keep one of them")
 
 
 def _episodes(rows: Iterator[tuple[int, Row]], name: str, unit: str) -> Iterator[Entry]:
@@ -213,12 +219,12 @@ def entry_of(episode: Any, rows: list[Row]) -> Row:
     acts = [_acts(row.get("is_action")) for row in rows]
     said = [row for row, acting in zip(rows, acts, strict=True) if acting is not False]
     remedy = f"the final reward {_SAME} (discounting is done here)"
-    rewards = _of_roles(said or rows, "reward", remedy)
+    rewards = _of_roles(said, "reward", remedy) or _of_roles(rows, "reward", remedy)
     entry: Row = {"episode_id": episode, "messages": instructions + [_message(row) for row in rows]}
     entry["rewards"] = rewards
     entry["system_prompts"] = _of_roles(rows, "system_prompt", f"the prompt {_SAME}")
-    rewarded = [row.get("role") in rewards for row in rows]
-    entry["info"] = _info(first.get("info"), acts, rewarded)
+    acting = [row.get("role") for row, acts_here in zip(rows, acts, strict=True) if acts_here]
+    entry["info"] = _info(first.get("info"), rows, acts, [*rewards, *acting])
     for key in ("group_id", "game"):
         if any(row.get(key) != first.get(key) for row in rows):
             raise BadEntry(f"several values of {key} in one episode: give it one")
@@ -302,15 +308,22 @@ def _acts(value: Any) -> bool | None:
     return _TOLD[told]
 
 
-def _info(given: Any, acts: list[bool | None], rewarded: list[bool]) -> Any:
-    """What is recorded, where rows of a role with a reward that are no actions are moves."""
+def _info(given: Any, rows: list[Row], acts: list[bool | None], judged: Collection[Any]) -> Any:
+    """What is recorded, where rows of the `judged` roles that are no actions are moves.
+
+    A role is judged that has a reward or an action; of others `is_action` is false in any case.
+    """
     info = _parsed(given)
     if info is None:
         info = {}
-    if not isinstance(info, dict) or all(acting is None for acting in acts):
+    told = {
+        place: acting
+        for place, (row, acting) in enumerate(zip(rows, acts, strict=True))
+        if acting is not None and row.get("role") in judged
+    }
+    if not isinstance(info, dict) or not told:
         return info
-    said = enumerate(zip(acts, rewarded, strict=True))
-    moves = [place for place, (acting, judged) in said if judged and acting is False]
+    moves = [place for place, acting in told.items() if not acting]
     kept = {key: value for key, value in info.items() if key != "moves_credited"}
     return {**kept, "moves": moves, "moves_credited": False} if moves else kept
 

@@ -3,9 +3,10 @@
     Q_i -> r + gamma V'_i(h'),   V_i -> Q'_i(h, a),   q = min Q_i,   v = min V_i
 
 Small networks on sentence vectors; ' marks slowly moving copies. They predict what the turn index
-leaves of the return, from zero on, so that a log without any difference has none. A quarter of the
-episodes, held out at first, tells after how many steps to stop, and which share of the networks'
-answers is worth believing: on short logs they learn single episodes by heart. Out of fold.
+leaves of the return, from zero on, so that a log without any difference has none, and in units of
+its standard deviation, so that the scale of the reward changes nothing. A quarter of the episodes,
+held out at first, tells after how many steps to stop, and which share of the networks' answers is
+worth believing: on short logs they learn single episodes by heart. Out of fold.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from aria_dvc.credit.methods.base import episode_folds
 from aria_dvc.credit.methods.features import mean_rows, views_of
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 from aria_dvc.credit.methods.units import discounts, units_of
+from aria_dvc.credit.variance import ROUNDING
 from aria_dvc.intentions.log import Log
 
 if TYPE_CHECKING:
@@ -38,9 +40,9 @@ PATIENCE = 150  # steps without a better prediction, after which nobody looks fu
 
 @dataclass(frozen=True)
 class Transitions:
-    """Of A actions: (A, s) state, (A, s + d) both state and action, (A,) next own action or -1,
-    (A,) discount of what that one is worth, (A,) reward, and the (A,) turn-index value. All float32
-    tensors but `following`, int64."""
+    """Of A actions: (A, s) state, (A, s + d) both state and action, float32; (A,) next own action
+    or -1, int64; (A,) discount of what that one is worth, (A,) reward, and the (A,) turn-index
+    value, float64, so that their difference is in the networks' unit before it is rounded."""
 
     state: torch.Tensor
     both: torch.Tensor
@@ -60,6 +62,7 @@ class CriticCredit:
             Adam. tau: share by which the slow copies follow. seed: of weights and batches.
 
     Attributes:
+        unit_: of the networks' answers: the deviation of what the turn index leaves of the returns.
         steps_: after which training stopped; 0 leaves the turn index alone.
         believed_: share of what the networks say that counts, for q and v, from 0 to 1.
     """
@@ -90,6 +93,7 @@ class CriticCredit:
         spread = ((vectors - self.centre_) @ self.axes_).std(axis=0)
         real = spread > NOISE * spread.max(initial=0.0)
         self.scale_ = np.divide(1.0, spread, out=np.zeros_like(spread), where=real)
+        self.unit_ = _unit(data.targets, self.turn_index_.q(data))
         known = self._transitions(data)
         self.steps_, self.believed_ = self._stop(known, data)
         self._train(known, np.arange(len(data.actions)), self.steps_)
@@ -98,11 +102,13 @@ class CriticCredit:
     def q(self, data: Log) -> np.ndarray:
         state, action = self._inputs(data)
         both = np.concatenate([state, action], axis=1)
-        return self.turn_index_.q(data) + self.believed_[0] * _least(self.critics_, both)
+        share = self.believed_[0] * self.unit_
+        return self.turn_index_.q(data) + share * _least(self.critics_, both)
 
     def v(self, data: Log) -> np.ndarray:
         state = self._inputs(data)[0]
-        return self.turn_index_.q(data) + self.believed_[1] * _least(self.values_, state)
+        share = self.believed_[1] * self.unit_
+        return self.turn_index_.q(data) + share * _least(self.values_, state)
 
     def _inputs(self, data: Log) -> tuple[np.ndarray, np.ndarray]:
         """(A, s) state: last, heard, own, turn, role; (A, d) action. float64."""
@@ -123,18 +129,16 @@ class CriticCredit:
         reward = np.where(following < 0, data.targets, 0.0)
         base = self.turn_index_.q(data)
         both = np.concatenate([state, action], axis=1)
-        floats = [
-            torch.from_numpy(column.astype(np.float32))
-            for column in (state, both, discount, reward, base)
-        ]
-        return Transitions(floats[0], floats[1], torch.from_numpy(following), *floats[2:])
+        seen = (state.astype(np.float32), both.astype(np.float32))
+        columns = (*seen, following, discount, reward, base)
+        return Transitions(*(torch.from_numpy(column) for column in columns))
 
     def _stop(self, known: Transitions, data: Log) -> tuple[int, tuple[float, float]]:
         """`steps_` and `believed_` by which held-out returns are predicted best."""
         if data.acting_episodes < 2:
             return 0, (0.0, 0.0)
         held = episode_folds(data, PARTS, self.seed)[data.actions] == 0
-        left = data.targets[held] - known.base.numpy()[held]
+        left = (data.targets[held] - known.base.numpy()[held]) / self.unit_
         state, both = known.state[held].numpy(), known.both[held].numpy()
         tried = [(float((left**2).sum()), 0, (0.0, 0.0))]
 
@@ -184,12 +188,20 @@ class CriticCredit:
         loss = torch.zeros(())
         for number, (critic, value) in enumerate(zip(self.critics_, self.values_, strict=True)):
             with torch.no_grad():
-                later = data.base[after] + slow[2 + number](data.state[after])[:, 0]
+                later = data.base[after] + self.unit_ * slow[2 + number](data.state[after])[:, 0]
                 target = data.reward[rows] + torch.where(ends, 0.0, data.discount[rows] * later)
+                left = ((target - data.base[rows]) / self.unit_).float()
                 worth = slow[number](both)[:, 0]
-            loss = loss + ((critic(both)[:, 0] - (target - data.base[rows])) ** 2).mean()
+            loss = loss + ((critic(both)[:, 0] - left) ** 2).mean()
             loss = loss + ((value(state)[:, 0] - worth) ** 2).mean()
         return loss
+
+
+def _unit(targets: np.ndarray, base: np.ndarray) -> float:
+    """The standard deviation of what is left of returns; 1 where that is equal but for rounding."""
+    spread = float((targets - base).std())
+    least = float(np.sqrt(ROUNDING)) * float(np.abs(targets).max(initial=0.0))
+    return spread if spread > least else 1.0
 
 
 def _error(tried: tuple[float, int, tuple[float, float]]) -> float:

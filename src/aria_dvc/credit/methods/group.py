@@ -18,9 +18,12 @@ class GroupCredit:
     same advantage. Outcomes are not discounted. Episodes alone in their group, and all where no
     groups are known, are compared with all others of the role. Of an episode that was not fitted
     both are the role's mean outcome, since its own is not looked at.
+
+    unseen: what such episodes get.
     """
 
     in_sample = True
+    unseen = "the role's mean outcome"
     uses_labels = False
     uses_vectors = False
 

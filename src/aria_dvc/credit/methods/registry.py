@@ -54,8 +54,8 @@ def method_class(
     Raises:
         AriaError: there is no such method.
     """
-    if name not in METHODS:
-        raise AriaError(f"unknown credit method {name}{did_you_mean(name, METHODS)}")
+    if name not in method_names():
+        raise AriaError(f"unknown credit method {name}{did_you_mean(str(name), METHODS)}")
     module, attribute = METHODS[name]
     named = import_module(f"aria_dvc.credit.methods.{module}")
     found: Callable[..., CreditMethod] = getattr(named, attribute)

@@ -47,9 +47,13 @@ class TurnIndexCredit:
 
 
 class OfFittedEpisodes:
-    """A credit in sample; of an episode that was not fitted q and v are the turn's mean."""
+    """A credit in sample; of an episode that was not fitted q and v are the turn's mean.
+
+    unseen: the method of such episodes.
+    """
 
     in_sample = True
+    unseen = "turn_index"
     uses_vectors = False
 
     def fit(self, data: Log) -> Self:
