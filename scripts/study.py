@@ -11,7 +11,9 @@ what neither code nor settings have changed.
 What no variant can change (opponents, rewards) a study compares by `arms`: one experiment each.
 
 `results` writes metrics/study/NAME/ and prints its table. Seeds that were run elsewhere stay there
-as they are, so that several machines, or evenings, can share a study.
+as they are, so that several machines, or evenings, can share a study: experiments.csv has the
+commit of each, and a hash of what the study's file said. Seeds of other commits are in the table,
+which names the commits; seeds of other settings are not, nor variants that the file has no more.
 """
 
 from __future__ import annotations
@@ -21,166 +23,111 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import dvc.api
 import pandas as pd
+from dvc.exceptions import DvcException, InvalidArgumentError
+from dvc.utils.hydra import apply_overrides
 
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
+from aria_dvc.failures import one_line
 from aria_dvc.files import write_csv, write_json
+from aria_dvc.params import check_params
 from aria_dvc.pipeline import paths
-from aria_dvc.report.study import COSTS, PAIR, compared, learning, minutes, table
-from aria_dvc.settings.training import VANILLA
-from aria_dvc.yaml_file import read_yaml
+from aria_dvc.records.names import PLAYABLE
+from aria_dvc.report.study import COSTS, PAIR, commit_named, compared, learning, minutes, table
+from aria_dvc.report.study_file import Place, Study, load_study
+from aria_dvc.yaml_file import load_yaml, read_yaml
 
 OUTCOME = ["won", "winnable", "no_deal", "failure_kind"]
 GAME_COLUMNS = ["variant", *PAIR, *OUTCOME, *COSTS]
+PARAMS = "params.yaml"
 
-
-@dataclass(frozen=True)
-class Place:
-    """Where the results of one policy are; `arm` is "" in a study without arms."""
-
-    experiment: str
-    arm: str
-    seed: int
-    variant: str
-    category: str
-
-    @property
-    def label(self) -> str:
-        """What the policy is called in the tables."""
-        return self.arm if self.arm and self.variant != VANILLA else self.variant
-
-
-@dataclass(frozen=True)
-class Study:
-    """settings: as `dvc exp run -S` takes them. reference: the variant, or the arm, compared with.
-
-    arms: further settings by arm, each an experiment of its own. Then one variant beside vanilla
-    is trained, which the tables call by its arm; vanilla is that of the arm `reference`.
-    sizes: by name, settings that come after the others where that size is asked for. size: the one
-    that is, or "".
-    """
-
-    name: str
-    seeds: Sequence[int]
-    reference: str
-    categories: Sequence[str]
-    variants: Sequence[str]
-    settings: Sequence[str]
-    arms: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    size: str = ""
-
-    @property
-    def title(self) -> str:
-        """What experiments and results are called by."""
-        return f"{self.name}-{self.size}" if self.size else self.name
-
-    @property
-    def command(self) -> str:
-        """What runs it."""
-        command = f"python scripts/study.py run configs/study/{self.name}.yaml"
-        return f"{command} --size {self.size}" if self.size else command
-
-    def sized(self, size: str) -> Study:
-        """This study with the settings of a size.
-
-        Raises:
-            AriaError: it has no such size.
-        """
-        if size not in self.sizes:
-            known = ", ".join(self.sizes) or "none"
-            raise AriaError(f"--size: the study {self.name} has no size {size}: it has {known}")
-        return replace(self, size=size, settings=[*self.settings, *self.sizes[size]])
-
-    def experiments(self) -> dict[str, list[str]]:
-        """Name -> settings of every experiment, seed by seed."""
-        return {
-            _experiment(self.title, arm, seed): [f"seed={seed}", *self.settings, *more]
-            for seed in self.seeds
-            for arm, more in (self.arms or {"": []}).items()
-        }
-
-    def places(self) -> list[Place]:
-        """Every policy of the study."""
-        return [
-            Place(_experiment(self.title, arm, seed), arm, seed, variant, category)
-            for seed in self.seeds
-            for arm in self.arms or [""]
-            for category in self.categories
-            for variant in self.variants
-            if variant != VANILLA or arm in ("", self.reference)
-        ]
-
-
-def _experiment(study: str, arm: str, seed: int) -> str:
-    return "-".join([study, *([arm] if arm else []), "seed", str(seed)])
-
-
-def load_study(config: Path) -> Study:
-    """Read a file of configs/study/.
-
-    Raises:
-        AriaError: the file is missing or not YAML, lacks a key, or compares with what it does not
-            train.
-    """
-    try:
-        study = Study(config.stem, **read_yaml(config))
-    except TypeError as error:
-        raise AriaError(f"{config}: {error}: see configs/study/cpu.yaml") from None
-    trained = list(study.arms or study.variants)
-    if VANILLA not in study.variants:
-        raise AriaError(f"{config}: variants: no {VANILLA}, which all are compared with: add it")
-    if study.reference not in trained:
-        known = ", ".join(trained)
-        raise AriaError(f"{config}: reference: {study.reference} is none of {known}: name one")
-    return study
+Blocks = Mapping[str, Any]  # what a params.yaml says
 
 
 def run(study: Study, seeds: Sequence[int]) -> None:
     """Run those experiments of the seeds that there are not yet.
 
     Raises:
-        AriaError: a seed is not one of the study's.
+        AriaError: a seed is not one of the study's; an experiment's settings do not load, or lack
+            what the study compares; or there is one of its name with other settings. Nothing has
+            been run then.
     """
     if strange := set(seeds).difference(study.seeds):
         raise AriaError(
             f"--seeds: the study {study.name} has no seed {min(strange)}: "
             f"its seeds are {', '.join(map(str, study.seeds))}"
         )
-    done = _experiments_here()
-    # experiments run in folders of their own and share this one's cache
-    environment = {VARIABLE: str(cache_folder().resolve())}
-    for name, settings in replace(study, seeds=seeds).experiments().items():
+    experiments = study.of(seeds).experiments()
+    wanted = {name: _checked(study, name, settings) for name, settings in experiments.items()}
+    done = {name: _params_of(name) for name in _experiments_here() if name in wanted}
+    for name, params in done.items():
+        if blocks := _differing(params, wanted[name]):
+            raise AriaError(_of_other_settings(name, blocks))
+    for name, settings in experiments.items():
         if name not in done:
             options = [part for text in settings for part in ("-S", text)]
-            command = ["dvc", "exp", "run", "--temp", "--name", name, *options]
-            subprocess.run(command, check=True, env={**os.environ, **environment})
+            _dvc("exp", "run", "--temp", "--name", name, *options)
 
 
 def results(study: Study, out: Path) -> str:
     """Write games.csv (one row an evaluation game), curves.csv (one an iteration, log and role of
-    what was trained online) and results.json; returns the table of the results, as Markdown.
+    what was trained online), experiments.csv (of which commit and settings they are) and
+    results.json; returns the table of the results, as Markdown.
+
+    The CSV files also keep what the table leaves out; of seeds that is told on standard error.
 
     Raises:
-        AriaError: no seed of the study has been run, here or in what `out` has.
+        AriaError: no seed of the study has been run, here or in what `out` has; or an experiment
+            cannot be read.
     """
-    done = set(_experiments_here())
-    seeds = [s for s in study.seeds if done >= replace(study, seeds=[s]).experiments().keys()]
-    here = replace(study, seeds=seeds)
+    done = _done(study)
+    seeds = [seed for seed in study.seeds if study.of([seed]).hashes().keys() <= done.keys()]
+    here = study.of(seeds)
     places = here.places()
-    trained = [place for place in places if place.variant in _online_variants(place.experiment)]
+    trained = [p for p in places if p.variant in done[p.experiment]["online"]["variants"]]
     games = _kept(out / "games.csv", here, [_evaluation(place) for place in places])
-    if games.empty:
-        raise AriaError(f"no seed of the study {study.name} has been run: {study.command}")
-    found: dict[str, Any] = {"command": study.command, **compared(games, study.reference)}
     curves = _kept(out / "curves.csv", here, [_curve(place) for place in trained])
+    ran = _kept(out / "experiments.csv", here, [_experiments(here)])
+    return _tell(study, out, _commits(study, games, ran), games, curves)
+
+
+def _done(study: Study) -> dict[str, Blocks]:
+    """Params of the study's experiments here by name, without those of other settings.
+
+    Settings change params.yaml as the commit has it, or as it was in the working tree then.
+    """
+    experiments = study.experiments()
+    found = {name: _params_of(name) for name in _experiments_here() if name in experiments}
+    done = {}
+    for name, params in found.items():
+        of_tree = params_under(experiments[name], Path(PARAMS).read_text("utf-8"))
+        of_commit = params_under(experiments[name], _git("show", f"HEAD:./{PARAMS}"))
+        if params in (of_tree, of_commit):
+            done[name] = params
+        else:
+            _leave_out(_of_other_settings(name, _differing(params, of_tree)))
+    return done
+
+
+def _tell(
+    study: Study, out: Path, commits: Mapping[int, str], games: pd.DataFrame, curves: pd.DataFrame
+) -> str:
+    """Write results.json of the seeds of `commits`; returns the table."""
+    games, curves = (
+        rows[rows["seed"].isin(commits) & rows["variant"].isin(study.labels)]
+        for rows in (games, curves)
+    )
+    if games.empty:
+        raise AriaError(f"no seed of the study {study.name} has been run as it is: {study.command}")
+    found: dict[str, Any] = {"command": study.command, **compared(games, study.reference)}
+    found["commits"] = {str(seed): commit for seed, commit in commits.items()}
     if not curves.empty:
         found["learning"] = learning(curves, study.reference)
         found["minutes"] = minutes(curves)
@@ -188,46 +135,176 @@ def results(study: Study, out: Path) -> str:
     return table(found, study.reference)
 
 
+def _commits(study: Study, games: pd.DataFrame, ran: pd.DataFrame) -> dict[int, str]:
+    """Seed -> commit ("" where none was written down) of the seeds that are of the study as it is.
+
+    ran: rows of experiments.csv; a seed that has none, of before there were any, is trusted.
+    """
+    commits = {}
+    for seed in map(int, games["seed"].unique()):
+        rows = ran[ran["seed"] == seed].to_dict("records")
+        commit = rows[0]["commit"] if rows else ""
+        settings = {row["experiment"]: row["settings"] for row in rows}
+        variants = set(games["variant"][games["seed"] == seed])
+        if why := _unlike(study.of([seed]), settings, variants):
+            _leave_out(
+                f"seed {seed} ({commit_named(commit)}) {why}: run it again ({study.command} "
+                f"--seeds {seed}), or give the study's file back what it said"
+            )
+        else:
+            commits[seed] = commit
+    return commits
+
+
+def _unlike(seed: Study, settings: Mapping[str, str], variants: Set[str]) -> str:
+    """Why rows are not what the study of one seed says now; "" if they are.
+
+    settings: experiment -> hash of what the file said then, or nothing. variants: of the rows.
+    """
+    if settings and not settings.items() >= seed.hashes().items():
+        return "was run with other settings than the study has now"
+    lacking = ", ".join(name for name in seed.labels if name not in variants)
+    return f"has no games of {lacking}" if lacking else ""
+
+
+def _leave_out(what: str) -> None:
+    print(f"left out: {what}", file=sys.stderr)
+
+
+def _of_other_settings(experiment: str, blocks: str) -> str:
+    """What is wrong with an experiment whose params differ in those blocks, and the remedy."""
+    return (
+        f"the experiment {experiment} ({commit_named(_head())}) was run with other settings "
+        f"({blocks}) than the study has now: remove it (dvc exp remove {experiment}; dvc exp "
+        "branch keeps it) and run the seed again"
+    )
+
+
 def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Rows of the seeds that are here, and those of other seeds in the file, which is written."""
-    earlier = pd.read_csv(path, keep_default_na=False) if path.exists() else pd.DataFrame()
-    if not earlier.empty:
-        parts = [*parts, earlier[~earlier["seed"].isin(here.seeds)]]
-    rows = pd.concat(parts) if parts else earlier
-    if not rows.empty:
-        rows = rows.sort_values(["seed", "variant"], kind="stable", ignore_index=True)
-        write_csv(path, rows)
+    earlier = _earlier(path)
+    parts = [*parts, earlier[~earlier["seed"].isin(here.seeds)]]
+    if not (filled := [part for part in parts if not part.empty]):
+        return earlier
+    rows = pd.concat(filled)
+    order = [name for name in ("seed", "variant") if name in rows]
+    rows = rows.sort_values(order, kind="stable", ignore_index=True)
+    write_csv(path, rows)
     return rows
+
+
+def _earlier(path: Path) -> pd.DataFrame:
+    """A table that was written before; old curves get the categories that their games are of."""
+    if not path.exists():
+        return pd.DataFrame(columns=["seed", "variant"])
+    texts = {"commit": str, "settings": str}  # digits alone are no number
+    rows = pd.read_csv(path, keep_default_na=False, dtype=texts)
+    if "log" in rows and "category" not in rows:
+        rows["category"] = rows["log"].map(PLAYABLE)
+    return rows
+
+
+def _experiments(study: Study) -> pd.DataFrame:
+    columns = ["seed", "experiment", "settings"]
+    rows = [
+        (seed, *written) for seed in study.seeds for written in study.of([seed]).hashes().items()
+    ]
+    return pd.DataFrame(rows, columns=columns).assign(commit=_head())
 
 
 def _evaluation(place: Place) -> pd.DataFrame:
     from aria_dvc.pipeline.report import with_winnable  # it imports what draws pictures
 
-    path = str(paths.evaluation(place.variant, place.category))
-    raw = dvc.api.read(path, rev=place.experiment, mode="rb")
+    raw = _content(place.experiment, paths.evaluation(place.variant, place.category))
     games = with_winnable(pd.read_parquet(io.BytesIO(raw)))
     return games.assign(seed=place.seed, variant=place.label)[GAME_COLUMNS]
 
 
 def _curve(place: Place) -> pd.DataFrame:
     path = paths.online(place.variant, place.category) / "online.csv"
-    text = dvc.api.read(str(path), rev=place.experiment)
-    return pd.read_csv(io.StringIO(text)).assign(seed=place.seed, variant=place.label)
+    curve = pd.read_csv(io.BytesIO(_content(place.experiment, path)))
+    return curve.assign(seed=place.seed, variant=place.label, category=place.category)
+
+
+def params_under(settings: Sequence[str], text: str) -> Blocks:
+    """What a params.yaml, of which `text` is the content, says with an experiment's settings.
+
+    Raises:
+        AriaError: one of them cannot be applied.
+    """
+    with TemporaryDirectory() as folder:
+        changed = Path(folder, PARAMS)
+        changed.write_text(text, encoding="utf-8")
+        try:
+            apply_overrides(changed, list(settings))
+        except InvalidArgumentError as error:
+            why = error.__cause__ or error
+            raise AriaError(f"settings: {why}: mend the study's file") from None
+        blocks: Blocks = read_yaml(changed)
+        return blocks
+
+
+def _checked(study: Study, name: str, settings: Sequence[str]) -> Blocks:
+    """What an experiment would be run with; it loads, and has what the study compares."""
+    blocks = params_under(settings, Path(PARAMS).read_text("utf-8"))
+    params = check_params(blocks, f"{name}: {PARAMS} with the study's settings")
+    for block, wanted, known in (
+        ("variants", study.variants, params.variants),
+        ("categories", study.categories, params.categories),
+    ):
+        if lacking := ", ".join(name for name in wanted if name not in known):
+            raise AriaError(f"{name}: {block}: no {lacking} in {PARAMS}: add it by a setting")
+    return blocks
+
+
+def _differing(one: Blocks, other: Blocks) -> str:
+    """The blocks of params.yaml that are not the same in both, as text."""
+    return ", ".join(sorted(k for k in {*one, *other} if one.get(k) != other.get(k)))
+
+
+def _params_of(experiment: str) -> Blocks:
+    blocks: Blocks = load_yaml(_content(experiment, PARAMS).decode(), f"{experiment}: {PARAMS}")
+    return blocks
+
+
+def _content(experiment: str, path: str | Path) -> bytes:
+    try:
+        content: bytes = dvc.api.read(str(path), rev=experiment, mode="rb")
+    except (DvcException, OSError) as error:
+        raise AriaError(
+            f"{path} of the experiment {experiment} cannot be read ({error}): fetch it, or remove "
+            f"the experiment (dvc exp remove {experiment}): rows of it in metrics/study/ stay"
+        ) from None
+    return content
 
 
 def _experiments_here() -> list[str]:
-    return _dvc("exp", "list", "--name-only").split()
+    return _dvc("exp", "list", "--name-only", stdout=subprocess.PIPE).split()
 
 
-def _online_variants(experiment: str) -> list[str]:
-    found: list[str] = dvc.api.params_show("params.yaml", rev=experiment)["online"]["variants"]
-    return found
+def _head() -> str:
+    """The commit that the experiments here are of."""
+    return _git("rev-parse", "HEAD").strip()
 
 
-def _dvc(*arguments: str) -> str:
-    """What DVC prints; what it complains of is seen on standard error."""
-    command = ["dvc", *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+def _git(*arguments: str) -> str:
+    return subprocess.check_output(["git", *arguments], text=True)
+
+
+def _dvc(*arguments: str, stdout: int | None = None) -> str:
+    """What DVC prints, where a pipe is asked for; what it complains of is seen on standard error.
+
+    It is the DVC of this Python, which its stages find too, whatever PATH says. Experiments run in
+    folders of their own and share this one's cache.
+    """
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        VARIABLE: str(cache_folder().resolve()),
+    }
+    command = [sys.executable, "-m", "dvc", *arguments]
+    done = subprocess.run(command, check=True, env=environment, stdout=stdout, text=True)
+    return done.stdout or ""
 
 
 def main() -> None:
@@ -248,11 +325,14 @@ def main() -> None:
             raise AriaError("--seeds: results are of all seeds that have been run: leave it out")
         else:
             print(results(study, arguments.out or Path("metrics/study") / study.title))
-    except AriaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
     except subprocess.CalledProcessError as error:
         raise SystemExit(error.returncode) from None
+    except (Exception, KeyboardInterrupt) as error:
+        line = AriaError(str(error)) if isinstance(error, DvcException) else one_line(error)
+        if line is None:
+            raise
+        print(f"error: {line}", file=sys.stderr)
+        raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

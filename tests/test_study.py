@@ -1,5 +1,6 @@
 """The study: its files change what is shipped, and its comparisons are paired and over seeds."""
 
+import json
 import os
 import shutil
 import sys
@@ -9,24 +10,26 @@ import numpy as np
 import pandas as pd
 import pytest
 from dag import ROOT, Workspace
-from dvc.utils.hydra import apply_overrides
-from scripts.study import load_study, results, run
+from dvc.exceptions import PathMissingError
+from scripts import study as script
+from scripts.study import results, run
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
-from aria_dvc.params import Params, load_params
+from aria_dvc.params import Params, check_params
 from aria_dvc.report import intervals
 from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared, learning, minutes, table
+from aria_dvc.report.study_file import Study, load_study
 
 
 @pytest.mark.parametrize("name", ["cpu", "credit", "paper", "ablation"])
-def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
+def test_the_settings_are_what_dvc_takes_and_params_allow(name):
     study = load_study(Path(f"configs/study/{name}.yaml"))
     last = list(study.experiments().values())[-max(1, len(study.arms)) :]
     assert all(f"seed={study.seeds[-1]}" in settings for settings in last)
     for settings in last:
-        params = params_under(settings, tmp_path)
+        params = params_under(settings)
         assert set(study.variants) <= set(params.variants)
         assert study.reference in (study.arms or study.variants)
         assert params.categories == study.categories
@@ -39,25 +42,39 @@ def test_the_settings_are_what_dvc_takes_and_params_allow(name, tmp_path):
             ]
 
 
-def params_under(settings: list[str], tmp_path: Path) -> Params:
+def params_under(settings: list[str]) -> Params:
     """What is shipped with an experiment's settings."""
-    shutil.copy("params.yaml", tmp_path)
-    apply_overrides(tmp_path / "params.yaml", settings)
-    return load_params(tmp_path / "params.yaml")
+    return check_params(script.params_under(settings, Path("params.yaml").read_text("utf-8")))
 
 
-def params_of(name: str, tmp_path: Path, size: str = "") -> Params:
+def params_of(name: str, size: str = "") -> Params:
     """What a study's first experiment runs with."""
     study = load_study(Path(f"configs/study/{name}.yaml"))
     (first, *_) = (study.sized(size) if size else study).experiments().values()
-    params = params_under(first, tmp_path)
+    params = params_under(first)
     assert set(params.variants) == set(study.variants)
     assert params.categories == study.categories
     return params
 
 
-def test_the_study_of_the_guessing_games_trains_on_what_answers_tell(tmp_path):
-    params = params_of("guessing", tmp_path)
+# Who learns, as in its paper, from games of the untrained model alone, beside arms that play on.
+OFFLINE = {"methods": {"behaviour_cloning", "spag", "trajectory_dpo", "step_dpo"}}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path("configs/study").iterdir()))
+def test_what_a_study_compares_plays_on_alike(name):
+    """The stage evaluate judges what online training left of a variant, or else the offline one."""
+    study = load_study(Path(f"configs/study/{name}.yaml"))
+    for sized in (study, *map(study.sized, study.sizes)):
+        for settings in sized.experiments().values():
+            online = set(params_under(settings).online.variants)
+            assert not online or online | OFFLINE.get(name, set()) == set(study.variants) - {
+                "vanilla"
+            }
+
+
+def test_the_study_of_the_guessing_games_trains_on_what_answers_tell():
+    params = params_of("guessing")
     assert set(params.logs) == set(params.base_model.games) == {"twenty_questions", "guess_my_city"}
     assert not set(params.online.variants) - set(params.variants)
     credits = {params.variant(name).credit for name in params.online.variants}
@@ -66,8 +83,8 @@ def test_the_study_of_the_guessing_games_trains_on_what_answers_tell(tmp_path):
     assert params.online.course_of("single_agent").repeats == 4
 
 
-def test_the_study_of_the_household_plays_trains_and_judges_it(tmp_path):
-    params = params_of("household", tmp_path)
+def test_the_study_of_the_household_plays_trains_and_judges_it():
+    params = params_of("household")
     assert list(params.logs) == params.base_model.games == params.categories == ["household"]
     log, evaluation = params.logs["household"], params.evaluate.games["household"]
     game = get_game("household")
@@ -79,8 +96,8 @@ def test_the_study_of_the_household_plays_trains_and_judges_it(tmp_path):
     assert (course.iterations, course.updates) == (4, 5)
 
 
-def test_the_study_of_spa_explores_in_groups_and_trains_on_contributions(tmp_path):
-    params = params_of("spa", tmp_path)
+def test_the_study_of_spa_explores_in_groups_and_trains_on_contributions():
+    params = params_of("spa")
     assert list(params.logs) == params.base_model.games == params.categories == ["household"]
     log, spa = params.logs["household"], params.variant("spa")
     assert (log.repeats, log.episodes % 10) == (10, 0)
@@ -115,7 +132,7 @@ def test_an_arm_is_an_experiment_and_the_name_of_what_it_trains(tmp_path):
 def test_a_missing_key_is_named(tmp_path):
     config = tmp_path / "study.yaml"
     config.write_text("seeds: [0]\n")
-    with pytest.raises(AriaError, match=r"missing .*'reference'.*see configs/study/cpu\.yaml"):
+    with pytest.raises(AriaError, match=r"reference: field required.*see configs/study/cpu\.yaml"):
         load_study(config)
 
 
@@ -130,6 +147,31 @@ SOUND = "{seeds: [0], reference: aria, categories: [a], variants: [vanilla, aria
         (SOUND.replace("reference: aria", "reference: a"), "reference: a is none of vanilla, aria"),
         (SOUND[:-1] + ", arms: {full: [], less: []}}", "reference: aria is none of full, less"),
         (SOUND.replace("vanilla, ", ""), "variants: no vanilla"),
+        (SOUND.replace("[0]", "3"), "seeds: input should be a valid list"),
+        (SOUND.replace("[0]", "[zero]"), r"seeds.0: input should be a valid integer.*'zero'"),
+        (SOUND.replace("[0]", "[]"), "seeds: list should have at least 1 item"),
+        (SOUND.replace("[0]", "[0, 1, 0]"), "seeds: 0 is there 2 times"),
+        (SOUND.replace("[0]", "[true]"), "seeds.0: input should be a number"),
+        (SOUND.replace("[0]", "[-1]"), "seeds.0: input should be greater"),
+        (SOUND.replace("settings: []", "settings: null"), "settings: is empty"),
+        (SOUND.replace("settings: []", "settings: x=1"), "settings: input should be a valid list"),
+        (
+            SOUND.replace("settings: []", "settings: [x: 1]"),
+            "settings.0: input should be a valid str",
+        ),
+        (SOUND.replace("[a]", "adversarial"), "categories: input should be a valid list"),
+        (SOUND[:-1] + ", arm: {}}", "arm: unknown key .did you mean arms"),
+        (SOUND[:-1] + ", name: mine}", "name: unknown key"),
+        (SOUND[:-1] + ", arms: [full, o]}", "arms: input should be a valid dictionary"),
+        (SOUND[:-1] + ", arms: {aria: null}}", "arms.aria: is empty"),
+        (
+            SOUND[:-1] + ", arms: {aria: [], vanilla: []}}",
+            "arms: vanilla is the policy that no arm",
+        ),
+        (
+            SOUND.replace("vanilla, aria", "vanilla, b, c")[:-1] + ", arms: {aria: []}}",
+            "arms: each trains one variant beside vanilla, variants has b, c",
+        ),
     ],
 )
 def test_a_study_that_cannot_be_compared_is_one_line(tmp_path, text, said):
@@ -274,9 +316,11 @@ def test_the_area_under_a_learning_curve_is_the_win_rate_of_all_training_games()
 def test_minutes_are_of_a_seed_and_count_an_iteration_once():
     rounds = [("bargaining", 0, 30.0), ("negotiation", 0, 30.0), ("bargaining", 1, 90.0)]
     curve = pd.DataFrame(rounds, columns=["log", "iteration", "play_seconds"])
-    curve = curve.assign(train_seconds=60.0, variant="aria")
+    curve = curve.assign(train_seconds=60.0, variant="aria", category="adversarial")
     curves = pd.concat([curve.assign(seed=0), curve.assign(seed=1, train_seconds=0.0)])
     assert minutes(curves) == {"aria": 3.0}
+    further = curves.assign(log="household", category="household", play_seconds=60.0)
+    assert minutes(pd.concat([curves, further])) == {"aria": 6.0}
 
 
 def test_a_reference_that_learned_from_no_games_is_compared_with_nothing():
@@ -289,14 +333,14 @@ def test_a_reference_that_learned_from_no_games_is_compared_with_nothing():
     assert found["negotiation"]["aria_minus_other"]["mean"] == 0.0
 
 
-def methods(size: str, tmp_path: Path) -> Params:
-    params = params_of("methods", tmp_path, size)
+def methods(size: str) -> Params:
+    params = params_of("methods", size)
     assert set(params.base_model.games) == set(params.logs)
     return params
 
 
-def test_the_methods_have_the_settings_of_their_papers_on_a_gpu(tmp_path):
-    params = methods("gpu", tmp_path)
+def test_the_methods_have_the_settings_of_their_papers_on_a_gpu():
+    params = methods("gpu")
     found = {name: params.variant(name) for name in params.variants}
     assert (found["ppo"].ppo.lam, found["ppo"].clip.low, found["ppo"].kl) == (0.95, 0.2, 0.3)
     assert (found["starpo_s"].method, found["starpo_s"].grpo.keep) == ("grpo", 0.25)
@@ -312,8 +356,8 @@ def test_the_methods_have_the_settings_of_their_papers_on_a_gpu(tmp_path):
     assert params.evaluate.games["household"].grid == "unseen"
 
 
-def test_the_methods_learn_from_as_many_games_on_two_cores(tmp_path):
-    params = methods("", tmp_path)
+def test_the_methods_learn_from_as_many_games_on_two_cores():
+    params = methods("")
     for category, names in (
         ("adversarial", ["bargaining", "negotiation"]),
         ("household", ["household"]),
@@ -381,8 +425,147 @@ CONFIG = """
 """
 
 
+def study_of(text: str, name: str = "two") -> Study:
+    Path(f"{name}.yaml").write_text(text)
+    return load_study(Path(f"{name}.yaml"))
+
+
+@pytest.fixture
+def experiments(tmp_path, monkeypatch):
+    """Name -> params of the experiments that DVC seems to have; what it is asked to run raises."""
+    shutil.copy("params.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, dict] = {}
+    monkeypatch.setattr(script, "_experiments_here", lambda: list(found))
+    monkeypatch.setattr(script, "_params_of", found.__getitem__)
+    monkeypatch.setattr(script, "_head", lambda: "beef" * 10)
+    monkeypatch.setattr(script, "_dvc", ran)
+    monkeypatch.setattr(script, "_git", lambda *_: Path("params.yaml").read_text("utf-8"))
+    return found
+
+
+def ran(*command: str) -> str:
+    raise RuntimeError(f"ran {command[4]}")
+
+
+def shipped(*settings: str) -> dict:
+    return script.params_under(settings, Path("params.yaml").read_text("utf-8"))
+
+
+def test_an_experiment_of_other_settings_is_not_taken_for_the_seed(experiments, capsys):
+    study = study_of(CONFIG.replace("settings: []", "settings: [online.games=96]"))
+    experiments["two-seed-0"] = shipped("seed=0", "online.games=96")
+    with pytest.raises(RuntimeError, match="ran two-seed-1"):
+        run(study, study.seeds)
+    experiments["two-seed-1"] = shipped("seed=1")
+    with pytest.raises(AriaError, match=r"two-seed-1 .* other settings \(online\).*exp remove two"):
+        run(study, study.seeds)
+    del experiments["two-seed-0"]
+    with pytest.raises(AriaError, match="no seed of the study two has been run as it is"):
+        results(study, Path("out"))
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "left out: the experiment two-seed-1 (commit beefbee) was run with other"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("settings: []", "settings: [online.gamez=1]", "settings: .*gamez.*mend the study's file"),
+        (
+            "settings: []",
+            "settings: [online.games=-1]",
+            "two-seed-0: params.yaml with.*online.games",
+        ),
+        ("settings: []", "settings: ['online games']", "settings: .*mend the study's file"),
+        ("[adversarial]", "[adversarial, a]", "two-seed-0: categories: no a in params.yaml"),
+        ("[vanilla, aria]", "[vanilla, aria, b]", "two-seed-0: variants: no b in params.yaml"),
+    ],
+)
+def test_settings_that_do_not_load_are_told_before_anything_is_run(experiments, old, new, said):
+    study = study_of(CONFIG.replace(old, new))
+    with pytest.raises(AriaError, match=said):
+        run(study, [0])
+
+
+def test_an_experiment_that_cannot_be_read_is_one_line(experiments, monkeypatch):
+    study = study_of(CONFIG)
+    experiments["two-seed-0"] = shipped("seed=0")
+
+    def read(path: str, rev: str, mode: str) -> bytes:
+        raise PathMissingError(path, "here")
+
+    monkeypatch.setattr(script.dvc.api, "read", read)
+    with pytest.raises(
+        AriaError, match=r"vanilla.parquet of the experiment two-seed-0 .*exp remove"
+    ):
+        results(study, Path("out"))
+
+
+def written(seeds: list[int], variants: list[str]) -> pd.DataFrame:
+    tables = [outcomes(name, seed, [seed > 0, True]) for name in variants for seed in seeds]
+    return pd.concat(tables).assign(completion_tokens=7)
+
+
+def test_seeds_of_other_settings_are_left_out_and_named(experiments, capsys):
+    study = study_of(CONFIG)
+    out = Path("out")
+    out.mkdir()
+    games = [written([0, 1, 2, 3], ["vanilla", "aria", "former"]), written([4], ["vanilla"])]
+    pd.concat(games).to_csv(out / "games.csv", index=False)
+    before = (out / "games.csv").read_text()
+    (same,) = study.of([0]).hashes().values()
+    (other,) = study.model_copy(update={"settings": ["k=2"]}).of([0]).hashes().values()
+    rows = [(0, "1" * 40, same), (1, "2" * 40, other), (3, "1" * 40, same), (4, "1" * 40, same)]
+    frame = pd.DataFrame(rows, columns=["seed", "commit", "settings"])
+    frame["experiment"] = [f"two-seed-{seed}" for seed in frame["seed"]]
+    frame.to_csv(out / "experiments.csv", index=False)
+    shown = results(study, out)
+    assert shown.startswith("Seeds: 0, 3 (commit 1111111); 2 (no commit recorded).\n")
+    assert "former" not in shown
+    found = json.loads((out / "results.json").read_text())
+    assert found["seeds"] == [0, 2, 3]
+    assert found["commits"] == {"0": "1" * 40, "2": "", "3": "1" * 40}
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in said] == ["left out"] * 2
+    assert "seed 1 (commit 2222222) was run with other settings" in said[0]
+    assert "study.py run configs/study/two.yaml --seeds 1" in said[0]
+    assert "seed 4 (commit 1111111) has no games of aria" in said[1]
+    kept = pd.read_csv(out / "games.csv")
+    assert sorted(kept["seed"].unique()) == [0, 1, 2, 3, 4]
+    assert len(kept) == len(before.splitlines()) - 1
+
+
+def test_old_curves_get_the_categories_of_their_games(experiments):
+    study = study_of(CONFIG.replace("[adversarial]", "[adversarial, household]"))
+    out = Path("out")
+    out.mkdir()
+    written([0], ["vanilla", "aria"]).to_csv(out / "games.csv", index=False)
+    curves = pd.DataFrame({"log": ["bargaining", "negotiation", "household"], "iteration": 0})
+    curves = curves.assign(episodes=4, win_rate=0.5, play_seconds=60.0, train_seconds=120.0)
+    curves.assign(seed=0, variant="aria").to_csv(out / "curves.csv", index=False)
+    results(study, out)
+    assert json.loads((out / "results.json").read_text())["minutes"] == {"aria": 6.0}
+
+
+def test_what_the_file_says_of_an_experiment_is_its_hash(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = study_of(CONFIG)
+    assert len(set(first.hashes().values())) == 1
+    fewer = study_of(CONFIG.replace("[vanilla, aria]", "[aria, vanilla]"))
+    assert fewer.hashes() == first.hashes()
+    further = study_of(CONFIG.replace("settings: []", "settings: [a=1]"))
+    assert not set(further.hashes().values()) & set(first.hashes().values())
+    arms = CONFIG.replace("settings: []", "settings: [], arms: {aria: [], b: [a=1]}")
+    full, less, *_ = study_of(arms).hashes().values()
+    assert full != less
+    of_another = study_of(arms.replace("[vanilla, aria]", "[vanilla, gae]"))
+    assert not {full, less} & set(of_another.hashes().values())
+
+
 def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch):
-    params = "seed: 0\nonline:\n  variants: [aria]\n"
+    params = (ROOT / "params.yaml").read_text("utf-8")
     files = {"play.py": PLAY, "dvc.yaml": STAGE, "params.yaml": params, "two.yaml": CONFIG}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -401,16 +584,25 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     study = [sys.executable, str(ROOT / "scripts/study.py")]
     refused = workspace.run(*study, "results", "two.yaml", "--seeds", "0", check=False)
     assert "error: --seeds: results are of all seeds" in refused
+    with_dvc = workspace.env["PATH"]
+    workspace.env["PATH"] = str(Path(shutil.which("git")).parent)  # `dvc` and `python` are not
     workspace.run(*study, "run", "two.yaml", "--seeds", "0")
-    assert "Seeds: 0.\n" in workspace.run(*study, "results", "two.yaml")
+    commit = workspace.run("git", "rev-parse", "HEAD").strip()
+    workspace.env["PATH"] = with_dvc
+    assert f"Seeds: 0 (commit {commit[:7]}).\n" in workspace.run(*study, "results", "two.yaml")
     workspace.run("dvc", "exp", "remove", "two-seed-0")
     workspace.run(*study, "run", "two.yaml", "--seeds", "1")
+    workspace.set_params({"online.games": 7})  # since then
     shown = workspace.run(*study, "results", "two.yaml")
-    assert "Seeds: 0, 1.\n" in shown
+    assert f"Seeds: 0, 1 (commit {commit[:7]}).\n" in shown
+    refused = workspace.run(*study, "run", "two.yaml", "--seeds", "1", check=False)
+    assert "error: the experiment two-seed-1" in refused
+    assert "other settings (online)" in refused
     assert "| all | aria | 0.75 (0.01 to 1.00) | +0.75 (-2.43 to +3.93) |  | 0.38 |  | 7 |" in shown
     assert "| bargaining | vanilla | 0.00 (0.00 to 0.99) |" in shown
     games = pd.read_csv("metrics/study/two/games.csv")
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]
+    assert set(pd.read_csv("metrics/study/two/curves.csv")["category"]) == {"adversarial"}
 
 
 def test_what_dvc_complains_of_is_seen(tmp_path):

@@ -7,7 +7,7 @@ adjusted for the comparisons that stand in one table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.report.intervals import holm, mean_interval, rate
@@ -79,8 +79,13 @@ def _areas(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
 
 
 def minutes(curves: pd.DataFrame) -> dict[str, float]:
-    """Variant -> minutes of play and training online, the mean over seeds; `curves` as above."""
-    rounds = curves.drop_duplicates(["seed", "variant", "iteration"])
+    """Variant -> minutes of play and training online, the mean over seeds.
+
+    Args:
+        curves: as above, and with the column `category`: each trains a policy of its own. An
+            iteration's times stand in the rows of all its logs and roles.
+    """
+    rounds = curves.drop_duplicates(["seed", "variant", "category", "iteration"])
     seconds = rounds["play_seconds"] + rounds["train_seconds"]
     trainings = seconds.groupby([rounds["seed"], rounds["variant"]]).sum()
     return {str(name): mean / 60 for name, mean in trainings.groupby("variant").mean().items()}
@@ -135,11 +140,14 @@ def _adjust(table: Sequence[dict[str, Any]]) -> None:
 
 def table(found: dict[str, Any], reference: str) -> str:
     """What `compared`, `learning` and `minutes` found, as a Markdown table: a row a variant, all
-    games first, then each game's winnable ones; intervals of 95 %, over seeds."""
+    games first, then each game's winnable ones; intervals of 95 %, over seeds.
+
+    The heading says of which commits the seeds are, by `commits` of `found`: seed -> commit.
+    """
     scopes = {"all": found["all"], **found["winnable"]}
     areas, spent = found.get("learning", {}), found.get("minutes", {})
     lines = [
-        f"Seeds: {', '.join(map(str, found['seeds']))}.",
+        f"Seeds: {_seeds(found['seeds'], found.get('commits', {}))}.",
         "A game's rows are of its winnable games; area: the mean win rate of all training games; "
         "minutes: play and training online, of one seed.",
         "",
@@ -163,6 +171,19 @@ def table(found: dict[str, Any], reference: str) -> str:
             )
             lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
+
+
+def commit_named(commit: str) -> str:
+    """A commit as readers see it; "" is one that was not written down."""
+    return f"commit {commit[:7]}" if commit else "no commit recorded"
+
+
+def _seeds(seeds: Sequence[int], commits: Mapping[str, str]) -> str:
+    """Seeds and their commits: `0, 1 (commit 4f1c2d3); 2 (commit 9a8b7c6)`."""
+    together: dict[str, list[str]] = {}
+    for seed in map(str, seeds):
+        together.setdefault(commits.get(seed, ""), []).append(seed)
+    return "; ".join(f"{', '.join(of)} ({commit_named(commit)})" for commit, of in together.items())
 
 
 def _interval(numbers: dict[str, Any] | None, middle: str, sign: str = "+") -> str:
