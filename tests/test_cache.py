@@ -145,6 +145,8 @@ def test_vectors_come_back_as_they_were(cache):
         "UPDATE vectors SET value = substr(value, 1, 12) WHERE rowid = 2",
         "UPDATE vectors SET value = NULL WHERE rowid = 2",
         "UPDATE vectors SET length = 3 WHERE rowid = 2",
+        "UPDATE vectors SET length = NULL WHERE rowid = 2",
+        "UPDATE vectors SET length = CAST(x'ff' AS TEXT) WHERE rowid = 2",
         "UPDATE vectors SET sum = x'00' WHERE rowid = 2",
         # another text's vector, whole in itself
         "UPDATE vectors SET (value, sum) = (SELECT value, sum FROM vectors WHERE rowid = 1) "
@@ -209,6 +211,17 @@ def test_the_day_of_use_is_that_of_the_last_look(cache):
     store.get(["two"])
     forget(vectors_file(cache), [3])
     assert list(store.get(TEXTS)) == ["two"]
+
+
+@pytest.mark.parametrize("day", ["NULL", "x'00'", "CAST(x'ff' AS TEXT)"])
+def test_a_damaged_day_is_long_ago_until_the_next_look(cache, day):
+    store = stored()
+    change(cache, f"UPDATE vectors SET day = {day} WHERE rowid = 2")
+    change(cache, f"UPDATE vectors SET day = {day} WHERE rowid = 3")
+    assert main(["cache", "list"]) == 0
+    assert list(store.get(["one", "two"])) == ["one", "two"]
+    prune(cache, oldest_s=10 * 86_400)
+    assert list(store.get(TEXTS)) == ["one", "two"]
 
 
 # Locks

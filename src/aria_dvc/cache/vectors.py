@@ -29,9 +29,11 @@ DIGEST_BYTES = 8
 ROW_BYTES = 96  # of a row beside its vector, about
 _TABLE = """CREATE TABLE IF NOT EXISTS vectors
     (key BLOB PRIMARY KEY, value BLOB, length INTEGER, sum BLOB, day INTEGER)"""
+# A damaged day is long ago: the row goes first, and one that is used gets a new day.
+_DAY = "CASE typeof(day) WHEN 'integer' THEN day ELSE 0 END"
 _UNREADABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-Row = tuple[bytes, bytes, int, bytes]
+Row = tuple[bytes, bytes | None, int | bytes | None, bytes]
 T = TypeVar("T")
 
 
@@ -71,7 +73,7 @@ class VectorStore:
     def _get(self, texts: Sequence[str]) -> tuple[dict[str, np.ndarray], int]:
         found, damaged = {}, 0
         old: list[tuple[int, bytes]] = []
-        query = "SELECT key, value, length, sum, day FROM vectors WHERE key = ?"
+        query = f"SELECT key, value, length, sum, {_DAY} FROM vectors WHERE key = ?"
         with opened(self.path) as db:
             for text in texts:
                 row = db.execute(query, (self._key(text),)).fetchone()
@@ -119,6 +121,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """
     try:
         with closing(sqlite3.connect(path, timeout=PATIENCE_S)) as db:
+            db.text_factory = bytes  # of a damaged cell, which may be no UTF-8
             db.execute(_TABLE)
             yield db
     except sqlite3.OperationalError as error:
@@ -143,7 +146,9 @@ def _code(error: sqlite3.Error) -> int:
 def is_whole(row: Row) -> bool:
     """Whether (key, value, length, sum) belong together and the vector has finite numbers."""
     key, value, length, noted = row
-    if not isinstance(value, bytes) or len(value) != 4 * length or noted != _sum(key, value):
+    if not isinstance(value, bytes) or not isinstance(length, int):
+        return False
+    if len(value) != 4 * length or noted != _sum(key, value):
         return False
     return bool(np.isfinite(np.frombuffer(value, dtype=np.float32)).all())
 
@@ -175,7 +180,7 @@ def days(path: Path) -> Mapping[int, int]:
     """Bytes by the day of last use."""
     if not path.exists():
         return {}
-    query = "SELECT day, SUM(length(value) + ?) FROM vectors GROUP BY day"
+    query = f"SELECT {_DAY} AS used, SUM(COALESCE(length(value), 0) + ?) FROM vectors GROUP BY used"
     with opened(path) as db:
         return dict(db.execute(query, (ROW_BYTES,)).fetchall())
 
@@ -184,7 +189,8 @@ def forget(path: Path, days_of_use: Sequence[int]) -> None:
     """Remove the vectors that were last used on those days, and give their room back."""
     with opened(path) as db:
         with db:
-            db.executemany("DELETE FROM vectors WHERE day = ?", [(day,) for day in days_of_use])
+            unused = f"DELETE FROM vectors WHERE {_DAY} = ?"
+            db.executemany(unused, [(day,) for day in days_of_use])
         db.execute("VACUUM")
 
 
@@ -196,7 +202,7 @@ def damaged_rows(path: Path) -> int:
     """
     with opened(path) as db:
         (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        if told != "ok":
-            raise sqlite3.DatabaseError(told)
+        if told != b"ok":
+            raise sqlite3.DatabaseError(told.decode(errors="replace"))
         rows = db.execute("SELECT key, value, length, sum FROM vectors")
         return sum(not is_whole(row) for row in rows)
