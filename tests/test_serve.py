@@ -249,6 +249,7 @@ def test_messages_as_agents_write_them(fitted):
         ({}, "messages must be a list"),
         ({"messages": []}, "messages must be a list"),
         ({"messages": chat("a")}, "agent is missing: the fitted roles are alice, bob"),
+        ({"messages": chat("a"), "agent": 5}, "items[0].agent must be a string: a fitted role"),
         ({"messages": chat("a"), "agent": "eve"}, "no agent eve"),
         ({"messages": chat(""), "agent": "bob"}, "has no text"),
         ({"messages": [3], "agent": "bob"}, "needs the keys role and content"),

@@ -130,8 +130,10 @@ def _dialogue(item: Any, where: str, fitted: FittedCredit) -> tuple[str, Episode
     if not isinstance(messages, list) or not messages:
         raise Rejection(f"{where}.messages must be a list of at least one message")
     named = item.get("agent")
+    if not isinstance(named, str | None):
+        raise Rejection(f"{where}.agent must be a string: a fitted role")
     try:
-        agent = fitted.agent(named if isinstance(named, str) else None)
+        agent = fitted.agent(named)
         how = Reading(need_rewards=False, warn=False)
         (episode,) = read_entries([{"messages": messages}], how)
     except AriaError as problem:
