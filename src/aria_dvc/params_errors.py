@@ -48,8 +48,10 @@ def _is_type(part: Any) -> bool:
 def _value_of(item: Mapping[str, Any], root: type[Block]) -> Any:
     """Equal for what is wrong with one value, which has a problem by each type that it may have."""
     *place, tried = item["loc"] or ("",)
-    may_differ = isinstance(tried, str) and described_fields(root, tuple(place)) is None
-    return (*place, id(item["input"])) if may_differ else item["loc"]
+    is_key = bool(place) and _is_type(place[-1])  # of a mapping that was tried
+    if isinstance(tried, int) or is_key or _at(root, tuple(place)) is not None:
+        return item["loc"]
+    return (*place, id(item["input"]))
 
 
 def _described(found: Sequence[Any], root: type[Block]) -> str:
@@ -87,6 +89,12 @@ def _may_be_shown(item: Any) -> bool:
 
 def described_fields(root: type[Block], location: tuple[Any, ...]) -> dict[str, Any] | None:
     """The fields of the block at a place below `root`, by name; None where it is no block."""
+    found = _at(root, location)
+    return found.model_fields if _is_model(found) else None
+
+
+def _at(root: type[Block], location: tuple[Any, ...]) -> Any:
+    """The block at a place below `root`, or a mapping's annotation; None where it is neither."""
     model: Any = root
     for number, part in enumerate(location):
         if location[:number] == ("variants",):
@@ -96,7 +104,7 @@ def described_fields(root: type[Block], location: tuple[Any, ...]) -> dict[str, 
         model = _block_in(field.annotation) if field else _named_block(model)
         if model is None:
             return None
-    return model.model_fields if _is_model(model) else None
+    return model
 
 
 def _block_in(annotation: Any) -> Any:
