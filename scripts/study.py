@@ -105,10 +105,10 @@ def _done(study: Study) -> dict[str, Blocks]:
     """
     experiments = study.experiments()
     found = {name: _params_of(name) for name in _experiments_here() if name in experiments}
+    tree, commit = Path(PARAMS).read_text("utf-8"), _git("show", f"HEAD:./{PARAMS}")
     done = {}
     for name, params in found.items():
-        of_tree = params_under(experiments[name], Path(PARAMS).read_text("utf-8"))
-        of_commit = params_under(experiments[name], _git("show", f"HEAD:./{PARAMS}"))
+        of_tree, of_commit = (params_under(experiments[name], text) for text in (tree, commit))
         if params in (of_tree, of_commit):
             done[name] = params
         else:

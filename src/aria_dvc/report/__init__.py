@@ -2,5 +2,5 @@
 
 Start with `metrics`, `evaluation` and `intentions` (named by `names`), then `figures` (one a
 function); `health` says in words what to doubt, `closing` how a run ends; `intervals` has the
-statistics, `study` the comparison over seeds.
+statistics, `study` the comparison over seeds, `study_file` what is compared.
 """
