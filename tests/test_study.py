@@ -58,7 +58,8 @@ def params_of(name: str, size: str = "") -> Params:
 
 
 # Who learns, as in its paper, from games of the untrained model alone, beside arms that play on.
-OFFLINE = {"methods": {"behaviour_cloning", "spag", "trajectory_dpo", "step_dpo"}}
+OFFLINE = {"behaviour_cloning", "spag", "trajectory_dpo", "step_dpo"}
+METHODS = ("methods", "methods_household")
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path("configs/study").iterdir()))
@@ -68,9 +69,8 @@ def test_what_a_study_compares_plays_on_alike(name):
     for sized in (study, *map(study.sized, study.sizes)):
         for settings in sized.experiments().values():
             online = set(params_under(settings).online.variants)
-            assert not online or online | OFFLINE.get(name, set()) == set(study.variants) - {
-                "vanilla"
-            }
+            offline = OFFLINE if name in METHODS else set()
+            assert not online or online | offline == set(study.variants) - {"vanilla"}
 
 
 def test_the_study_of_the_guessing_games_trains_on_what_answers_tell():
@@ -333,45 +333,51 @@ def test_a_reference_that_learned_from_no_games_is_compared_with_nothing():
     assert found["negotiation"]["aria_minus_other"]["mean"] == 0.0
 
 
-def methods(size: str) -> Params:
-    params = params_of("methods", size)
+@pytest.mark.parametrize("name", METHODS)
+def test_the_methods_have_the_settings_of_their_papers_on_a_gpu(name):
+    params = params_of(name, "gpu")
     assert set(params.base_model.games) == set(params.logs)
-    return params
-
-
-def test_the_methods_have_the_settings_of_their_papers_on_a_gpu():
-    params = methods("gpu")
     found = {name: params.variant(name) for name in params.variants}
     assert (found["ppo"].ppo.lam, found["ppo"].clip.low, found["ppo"].kl) == (0.95, 0.2, 0.3)
     assert (found["starpo_s"].method, found["starpo_s"].grpo.keep) == ("grpo", 0.25)
     assert (found["starpo_s"].clip.high, found["grpo"].clip.high) == (0.28, 0.2)
     assert found["grpo"].grpo.keep == 1.0
     assert found["spag"].spag.model_dump() == {"decay": 0.8, "beta": 0.2, "sft": 0.5}
-    for name, rate, batch in (("trajectory_dpo", 1e-6, 32), ("step_dpo", 3e-6, 48)):
-        policy = found[name]
+    for variant, rate, batch in (("trajectory_dpo", 1e-6, 32), ("step_dpo", 3e-6, 48)):
+        policy = found[variant]
         assert (policy.dpo.beta, policy.learning_rate, policy.batch_size) == (0.1, rate, batch)
         assert policy.epochs == 3
-    assert params.logs["bargaining"].repeats == params.online.repeats == 8
+    (category,) = params.categories
+    assert params.online.course_of(category).repeats == 8
+
+
+def test_the_methods_learn_the_whole_household_on_a_gpu():
+    params = params_of("methods_household", "gpu")
     assert params.logs["household"].grid == "train"
     assert params.evaluate.games["household"].grid == "unseen"
 
 
-def test_the_methods_learn_from_as_many_games_on_two_cores():
-    params = methods("")
-    for category, names in (
-        ("adversarial", ["bargaining", "negotiation"]),
-        ("household", ["household"]),
-    ):
-        course = params.online.course_of(category)
-        logs = [params.logs[name] for name in names]
-        assert course.iterations * course.games == sum(log.episodes for log in logs)
-        assert {log.repeats for log in logs} == {course.repeats}
+@pytest.mark.parametrize("name", METHODS)
+def test_the_methods_learn_from_as_many_games_on_two_cores(name):
+    params = params_of(name)
+    assert set(params.base_model.games) >= set(params.logs)
+    (category,) = params.categories
+    course = params.online.course_of(category)
+    assert course.iterations * course.games == sum(log.episodes for log in params.logs.values())
+    assert {log.repeats for log in params.logs.values()} == {course.repeats}
     offline = set(params.variants) - {"vanilla", *params.online.variants}
-    assert offline == {"behaviour_cloning", "spag", "trajectory_dpo", "step_dpo"}
+    assert offline == OFFLINE
     assert {params.variant(name).max_episodes for name in offline} == {None}
     spa, archer = params.variant("spa"), params.variant("archer")
     assert (spa.method, spa.credit, spa.ppo.grounding) == ("ppo", "progress", 0.5)
     assert (archer.credit, archer.advantage) == ("critic", "value")
+
+
+def test_both_studies_of_the_methods_compare_the_same():
+    games, household = (params_of(name) for name in METHODS)
+    assert games.variants == household.variants
+    assert games.online.variants == household.online.variants
+    assert games.aggregate.further == household.aggregate.further
 
 
 def test_a_size_names_its_experiments_and_one_that_is_not_there_is_told():
