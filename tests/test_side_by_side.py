@@ -22,7 +22,9 @@ PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
 
 
 def paced(processes):
-    pace = PARAMS.pace.model_copy(update={"processes": processes, "cache_gib": 0.05})
+    """In float32: in bfloat16 other games in a pass change what is said in one."""
+    settings = {"processes": processes, "cache_gib": 0.05, "precision": "float32"}
+    pace = PARAMS.pace.model_copy(update=settings)
     return PARAMS.model_copy(update={"pace": pace})
 
 
@@ -158,3 +160,13 @@ def wait_for(found, count, seconds=60.0):
         assert time.monotonic() < end
         time.sleep(0.1)
     return result
+
+
+def test_who_starts_the_processes_loads_no_library_of_models():
+    """They start seconds earlier."""
+    code = (
+        "import sys, aria_dvc.arena.evaluate, aria_dvc.pipeline.online; "
+        "print({'torch', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -21,7 +21,6 @@ from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.models.source import ModelSource
 from aria_dvc.player_specs import Pool, endpoint_name, specs_of, weights_of
 from aria_dvc.players.base import Player
-from aria_dvc.players.policy import shared_engines
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.records.episodes import Episode
 from aria_dvc.seeds import derived_seed
@@ -187,9 +186,13 @@ def play_together(
     kept = [one.kept(params, own.read()) for one, own in zip(sessions, journals, strict=True)]
     missing = [at for at, found in enumerate(kept) if found is None]
     if missing:
-        with ExitStack() as held, shared_engines():
+        with ExitStack() as held:
             for at in missing:  # before a model is loaded
                 held.enter_context(journals[at].lock.held())
+            if any(sessions[at].plays_in_process for at in missing):
+                from aria_dvc.players.policy import shared_engines  # seconds: transformers
+
+                held.enter_context(shared_engines())
             series = [sessions[at].series(params, journals[at]) for at in missing]
             played = iter(collect_series(series, params.pace, title=title))
     return [next(played) if found is None else found for found in kept]

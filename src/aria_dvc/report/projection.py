@@ -27,11 +27,31 @@ def project(vectors: np.ndarray, max_points: int, seed: int) -> tuple[np.ndarray
         points = np.zeros((len(rows), 2), np.float32)
         points[:, : vectors.shape[1]] = vectors[rows, :2]
         return rows, points
-    import umap
+    return rows, _mapped(vectors[rows], seed)
 
+
+def _mapped(points: np.ndarray, seed: int) -> np.ndarray:
+    """(m, 2) float32: the map of (m, d) distinct points, five at least.
+
+    UMAP's own search of neighbours would be compiled in every run, which takes longer than all
+    else here.
+    """
+    import umap
+    from sklearn.neighbors import NearestNeighbors
+
+    count = min(15, len(points) - 1)
+    nearest = NearestNeighbors(n_neighbors=count, metric="cosine").fit(points)
+    distances, places = nearest.kneighbors(points)
+    # A point is its own first neighbour, at 0 but for rounding, which UMAP would take for a scale.
+    distances[places == np.arange(len(points))[:, None]] = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # n_jobs is forced to 1 by the seed, as intended
         mapper = umap.UMAP(
-            n_neighbors=min(15, len(rows) - 1), init="pca", random_state=seed, metric="cosine"
+            n_neighbors=count,
+            init="pca",
+            random_state=seed,
+            metric="cosine",
+            precomputed_knn=(places, distances.astype(np.float32)),
         )
-        return rows, mapper.fit_transform(vectors[rows]).astype(np.float32)
+        mapped: np.ndarray = mapper.fit_transform(points).astype(np.float32)
+    return mapped
