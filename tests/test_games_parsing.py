@@ -199,7 +199,6 @@ REFUSED = [
     ('I accept {"alice_gain": 100, "bob_gain": 0}', "bad_json"),
     ('{"alice_gain": 60, "alice_gain": 90, "bob_gain": 40}', "bad_json"),
     ('{"alice_gain": 60, "bob_gain": 40, "reward": 1}', "bad_json"),
-    ('{"alice_gain": "60", "bob_gain": 40}', "bad_json"),
     ('{"alice_gain": true, "bob_gain": 99}', "bad_json"),
     ('{"alice_gain": {"alice_gain": 60}, "bob_gain": 40}', "bad_json"),
     ('{"alice_gain": 60}', "bad_json"),
@@ -601,3 +600,59 @@ def test_the_longest_nests_of_tokens_are_cleaned_quickly():
     assert parsing.clean(nest) == ""
     with pytest.raises(IllegalMove):
         parsing.utterance("((((" * 250, "alice")
+
+
+@pytest.mark.parametrize(
+    ("text", "move"),
+    [
+        ('{"product_price": "109"}', ("offer", 109)),
+        ('{"price": "$1,050"}', ("offer", 1050)),
+        ('{"decision": "offer", "price": 113.5}', ("offer", 113.5)),
+        ('{"decision": "buy from John"}', ("outside", None)),
+    ],
+)
+def test_a_json_price_may_be_a_text_and_an_offer_may_be_called_one(text, move):
+    assert negotiate(text) == move
+
+
+def test_json_gains_may_be_texts():
+    assert bargain('{"alice_gain": "60", "bob_gain": 40}') == ("offer", 60)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"decision": "accept", "price": 100}', '{"decision": "offer"}', '{"price": "about 5"}'],
+)
+def test_json_that_says_two_things_or_nothing_is_refused(text):
+    with pytest.raises(IllegalMove) as refusal:
+        negotiate(text)
+    assert refusal.value.kind in ("accept_and_offer", "bad_json")
+
+
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [
+        ("I'm at $117, firm but friendly.", 117),
+        ("I'd hate to lose this over a few dollars, so I'm putting $98 on the table.", 98),
+        ("You ask $110; let's call it $104.", 104),
+    ],
+)
+def test_the_one_new_price_of_a_text_is_offered(text, price):
+    assert negotiate(text) == ("offer", price)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A friend paid $90 for a similar one.",
+        "It is worth $90 to me.",
+        "I have been looking for it since 90 days.",
+        "I'm unable to pay $90.",
+        "Is it like the $90 one?",
+        "I could pay $90.",
+        "At $90 or $95?",
+    ],
+)
+def test_a_new_number_that_may_be_no_price_is_not_offered(text):
+    with pytest.raises(IllegalMove):
+        negotiate(text)

@@ -23,7 +23,44 @@ _FOR_ONE = r"<\d+> (?:for|to) (?:me|you|alice|bob)"
 _REWRITES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r"\bi am (?:afraid|sorry)(?: (?:that|but))?,? (?=i\b[^.?!]*<\d+>)", ""),
+        (r"\bfrom <\d+> to (?=<\d+>)", "to "),
+        (r",? ?\b(?:instead of|rather than) (?:your |the )?<\d+>", ""),
+        (
+            r",? and (?:no|not a|not one) (?:further|more|higher|lower|less|(?:cent|penny|dollar)"
+            r" (?:more|less))\b",
+            "",
+        ),
+        (
+            r"\b(?:increase|raise|lower|reduce) what (?:i (?:give|offer) you|you get) to (?=<\d+>)",
+            "i offer you ",
+        ),
+        (r"(<\d+>) \((?:for |to )?(me|you|alice|bob)\)", r"\1 for \2"),
+        (r" ?\(([^()]*<\d+> (?:for|to) (?:me|you|alice|bob)[^()]*)\)", r", \1"),
+        (
+            r"\bi (?:am|will|would|can) (?:be )?(?:ready |happy |willing |prepared |glad |able )?"
+            r"(?:to )?"
+            r"(?:stop|sign|close|settle|finish|shake)\b[^,.?!<]* if"
+            r" (?=you (?:let me (?:have|keep|take)|give me|leave me|take|keep|get|pay) <\d+>)",
+            "i propose ",
+        ),
+        (
+            r"\b(?:what|how about) if (i|you|we)"
+            rf" (?:took|kept|got|had|take|keep|get|have) {_AHEAD}",
+            r"i propose \1 take ",
+        ),
         (rf"\b(?:what if|i (?:was|am) thinking(?: of| about)?) {_AHEAD}", "i propose "),
+        (
+            r"\b(propose|suggest|offer) to"
+            r" (?=(?:keep|take|get|have|receive) (?:only |just )?<\d+>)",
+            r"\1 i ",
+        ),
+        (r"\ba ?[:=] ?(<\d+>)[,/]? (?:and )?b ?[:=] ?(<\d+>)", r"\1 for alice, \2 for bob"),
+        (
+            r"\bhow (?:does|would|do) (?:an? )?(<\d+> ?[/:-] ?<\d+>(?: split)?"
+            r"(?: in (?:my|your) favou?r)?) sound\b",
+            r"i propose \1",
+        ),
         (r"\b(go|come|stretch|move) up to (?=<\d+>)", r"\1 to "),
         (r"\bby <\d+> (?=to <\d+>)", ""),
         (
@@ -36,7 +73,7 @@ _REWRITES = [
         (r"\bplease (?:just )?(?:take|accept) (?=<\d+>)", "you take "),
         (
             rf"(?<!\bme )(?<!\byou )(?<!\balice )(?<!\bbob )"
-            rf"(<\d+>) ({_NAME}),?(?: and)? (<\d+>) (?!\2\b)({_NAME})\b",
+            rf"(<\d+>) ({_NAME}),?(?: and| ?/)? (<\d+>) (?!\2\b)({_NAME})\b",
             r"\1 for \2, \3 for \4",
         ),
         (
@@ -57,6 +94,10 @@ _REWRITES = [
         ),
         (rf"\b(?:would|could|can|will) you {_WILLING}(?={_DOING}){_AHEAD}", "i propose you "),
         (
+            r"\b(?:would|could|can|will) you be (?:willing|able|ready) to consider (?=<\d+>)",
+            "i propose ",
+        ),
+        (
             r"\bwould you (?:consider|be (?:open to|(?:ok|okay|fine|happy|good) with)) (?=<\d+>)",
             "i propose ",
         ),
@@ -73,7 +114,8 @@ _REWRITES = [
         ),
         (r"\bas (?:low|high|far) as (?=<\d+>)", "to "),
         (
-            r"\b(?:would|does) (<\d+>) (?:work|do|suit you)(?: for you)?\?",
+            r"\b(?:would|does) (<\d+>) (?:work|do|suit you|be (?:ok|okay|fine|good|acceptable"
+            r"|possible|alright|fair))(?: (?:for|with|to) you)?\?",
             r"i propose \1?",
         ),
         (r"\bis (<\d+>) (?:ok|okay|fine|good|acceptable) (?:for|with|to) you\?", r"i propose \1?"),
@@ -85,7 +127,7 @@ _REWRITES = [
         (r"\blet us (?:just )?(?:say|agree (?:on|to)) (?=[^.?!]{0,20}<\d+>)", "i propose "),
         (r"\bthe (?:whole )?(?:hundred|million|thousand)(?: dollars)?\b", "the total"),
         (
-            r"(<\d+>[^.?!]*?)(?:,? (?:ok|okay)|(?:,| -) (?:deal|what do you say"
+            r"(<\d+>[^.?!]*?)(?: ?,? (?:ok|okay)|(?: ?,| -) (?:deal|yes|what do you say"
             r"|sounds? (?:good|fair)|fair|all right|alright|agreed))\?",
             r"\1.",
         ),

@@ -34,18 +34,32 @@ _CONCESSION = re.compile(
     r"(?=,|$)"
 )
 """A sigh after an acceptance that asks for nothing and names nothing."""
+_ASKS = re.compile(
+    r"\b(?:want|need|demand|require|expect|insist|ask|asking|propose|offer|suggest|should|must|give"
+    r"|pay|add|raise|lower|increase|improve|accept|agree)\b"
+)
+"""Of a sentence before an acceptance: it asks for something, or decides."""
+_GRUMBLE = re.compile(
+    r"^(?:well,? )?i (?:am not (?:\w+ )?(?:happy|thrilled|satisfied|pleased|delighted)"
+    r"|do not (?:\w+ )?(?:love|like))(?: (?:about|with))?(?: (?:it|this|that))?,? but (?=i\b)"
+)
+"""The same before an acceptance."""
 _NO_OBJECTION = re.compile(
-    r"(?:^|, )(?:why not|(?:(?:i have|there is) )?no (?:problems?|worries|doubt|rush|regrets"
+    r"(?:^|, )(?:why not|there is no (?:use|point|sense) in \w+(?: \w+){0,8}"
+    r"|(?:(?:i have|there is) )?no (?:problems?|worries|doubt|rush|regrets"
     r"|hard feelings|objections?|complaints?))(?=,|$)"
 )
 """Denials that deny nothing of an offer."""
 _GOES_ON = re.compile(
     r"(?<!\byou )\b(?:let us (?!(?:do|close|finish|end|conclude|finalize|seal) (?:it|this|that"
-    r"|the deal)\b|trade\b|shake\b|move on\b)|propose|suggest|continue|negotiate)\b"
+    r"|the deal)\b|trade\b|shake\b|move on\b"
+    r"|(?:go ahead|proceed|go|close|finalize|finalise|finish|settle) (?:with|at|on)"
+    r" (?:your|that|this)\b)"
+    r"|propose|suggest|continue|negotiate)\b"
 )
 _ALTERNATIVE = re.compile(r"\b(?:but|however|although|though|yet|or|rather than)\b")
 
-_LIGHT = "ok|okay|yes|yeah|yep|fine|alright|all right|then|so|and|well"
+_LIGHT = "ok|okay|k|yes|yeah|yep|fine|alright|all right|then|so|and|well"
 _PRAISE = "sure|great|good|very well|thanks|thank you|perfect|excellent|sounds good|fair enough"
 _FILLER = rf"(?:(?:{_LIGHT}|{_PRAISE}|alice|bob|hello|hi) )*"
 _CLOSING = r"(?:,? (?:alice|bob|then|thanks|thank you))*"
@@ -73,10 +87,15 @@ _RATIO = r"<\d+>(?: ?(?:/|-|:|to) ?<\d+>)?"
 _ADJECTIVES = rf"(?: (?!(?:{_OTHER})\b)(?:\w+|{_RATIO})){{0,2}}"
 _WHICH = rf"(?:(?:your|this|that|these|those|bob's|alice's)|the(?! (?:\w+ )?fair\b)){_ADJECTIVES}"
 _NOUN = (
-    r"(?:(?:counter)?(?:offer|proposal|bid)|split|deal|term|division|distribution|allocation"
-    r"|arrangement|agreement|settlement|compromise|price|share|suggestion|bargain)s?"
+    r"(?:(?:counter)?(?:offer|proposal|bid)|(?:asking )?price|split|deal|term|division"
+    r"|distribution|allocation"
+    r"|arrangement|agreement|settlement|compromise|share|suggestion|bargain)s?"
 )
-_OFFER = rf"(?:{_WHICH} {_NOUN}|(?:your|the|this|that) (?:amount|number|figure))"
+_OFFER = (
+    rf"(?:{_WHICH} (?:{_NOUN}|ask)"
+    r"(?: of (?:alice|bob)| (?:that )?you (?:proposed|offered|suggested))?"
+    r"|(?:your|the|this|that) (?:amount|number|figure))"
+)
 _THING = rf"(?:it|this|that|these|those|{_OFFER})"
 _RIVALS = ("your", "alice's", "bob's")
 _EARLIER = re.compile(
@@ -94,13 +113,17 @@ _AS_IS = r"(?: as (?:is|it is|it stands|(?:you )?(?:proposed|offered|suggested|s
 _MANNER = (
     rf"(?: (?:now|right away|{_ADVERB}|too|with (?:pleasure|thanks)|and (?:thanks|thank you)))?"
 )
+_ONWARD = (
+    r"(?: and (?:(?:move forward|proceed|go ahead)(?: with (?:it|this|the \w+))?"
+    r"|(?:complete|finalize|finalise|close|seal) (?:it|this|the \w+)))?"
+)
 _TO_THING = rf"(?: (?:to |with )?{_THING})?"
 _I_ACCEPT = re.compile(rf"\b(?:i|we) {_READY}accept\b")
 _ACCEPT = re.compile(
-    rf"{_FILLER}(?:i|we) (?:{_READY}(?:accept|agree)|am accepting"
+    rf"{_FILLER}(?:i|we) (?:{_READY}(?:accept|agree)|am (?:accepting|agree|agreeing)"
     r"|(?:(?:have )?(?:decided|chosen)|choose|decide) to accept"
     rf"|{_READY}agree to (?:pay|buy|sell)(?: it)?(?=.* <\d+>)){_TO_THING}:?{_NAMED}{_AS_IS}"
-    rf"{_MANNER}{_CLOSING}"
+    rf"{_MANNER}{_ONWARD}{_CLOSING}"
 )
 _POLITE = (
     r"(?:thanks|thank you|cheers|so much|very much|a lot|you too|welcome|alice|bob|my friend"
@@ -115,18 +138,20 @@ _POLITE = (
     r"|receives?|day)"
 )
 """Words of thanks, praise and closing, of which no sentence can object or ask for more."""
-_SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:{_PRAISE}), )*"
+_SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:sure |yes )?(?:{_PRAISE}), )*"
 _AGREED = (
-    r"(?:accepted|agreed|sold|done deal|offer accepted|we have an agreement|we are agreed|you got a"
-    r" deal|(?:(?:it|that) is a |(?:you|we) have (?:got )?(?:yourself )?a )?deal"
+    r"(?:accepted|agreed|sold|done deal|offer accepted|we have an agreement|we are agreed|you win"
+    r"|you got (?:a|the|yourself a) deal"
+    r"|(?:(?:it|that) is a |(?:you|we) have (?:got )?(?:yourself )?(?:a|the) )?deal"
     r"|(?:your|the|this|that) (?:offer|proposal|price) is accepted)"
 )
 _SHORT_ACCEPT = re.compile(
-    rf"{_SHORT}{_AGREED}{_NAMED}{_CLOSING}(?:, {_POLITE}(?: {_POLITE})*(?=,|$))*"
+    rf"{_SHORT}{_AGREED}:?{_NAMED}{_CLOSING}(?:, {_POLITE}(?: {_POLITE})*(?=,|$))*"
 )
 """Said of a whole sentence only: "a great deal of money" and "come on, deal" accept nothing."""
 _ONLY_ACCEPT = re.compile(
-    rf"{_SHORT}(?:accept|sounds good(?: to me)?|i would like to accept{_TO_THING})"
+    rf"{_SHORT}(?:accept|sounds good(?: to me)?|i would like to accept{_TO_THING}|yes|yeah|yep"
+    r"|let us (?:do|close|finalize|finalise|seal|conclude) (?:it|this|that|the deal))"
     rf"{_CLOSING}"
 )
 """Said of the whole text only: after another sentence it may be a plea to the other side."""
@@ -138,14 +163,23 @@ _SUBJECT = rf"(?:it|that|this|{_OFFER})"
 _FOR_ME = r"(?: (?:for|by|with|to) me)"
 _CONTENT = r"(?:fine|ok|okay|acceptable|agreeable)"
 _APPROVE = re.compile(
-    rf"{_FILLER}(?:(?:i|we) {_WILLING}+(?:accept|agree (?:to|with)|live with|work with|go with"
+    rf"{_FILLER}(?:(?:{_SUBJECT}|<\d+>) is better than nothing and )?"
+    rf"(?:(?:i|we) {_WILLING}+(?:accept|agree (?:to|with)|live with|work with|go with"
     rf"|go along with) (?:{_THING}|{_OFFER}{_NAMED})"
     rf"|(?:i|we) (?!can\b){_WILLING}+take (?:{_THING}|{_OFFER}{_NAMED})"
-    rf"|(?:{_SUBJECT} )?works{_FOR_ME}|(?:{_SUBJECT} is )?(?:fine|ok|okay) (?:by|with) me"
+    rf"|(?:{_SUBJECT} )?works?{_FOR_ME}|(?:{_SUBJECT} is )?(?:fine|ok|okay) (?:by|with) me"
     rf"|{_SUBJECT} (?:works|is {_CONTENT}{_FOR_ME}?)"
     rf"|i am (?:fine|ok|okay|good|happy|content|satisfied|comfortable) with {_THING}"
-    r"|i will (?:buy|sell|take) it (?:for|at) (?:your|that|this|the) price)(?: too)?"
-    rf"{_MANNER}{_CLOSING}"
+    rf"|(?:i|we) take {_OFFER}"
+    r"|let us (?:go ahead|proceed|go|close|finalize|finalise|finish|settle) (?:with|at|on)"
+    rf" {_OFFER}"
+    r"|i will take your <\d+>|you have my (?:agreement|acceptance|word)"
+    rf"(?: (?:to|on) {_OFFER})?"
+    r"|i will (?:pay|take|accept) what you"
+    r" (?:are asking|ask|want|asked|offer|offered|propose|proposed)"
+    r"|i will (?:go ahead and )?(?:buy|purchase|sell|take) it (?:for|at) (?:your|that|this|the)"
+    r" (?:asking )?price)(?: too)?"
+    rf"{_MANNER}{_ONWARD}{_CLOSING}"
 )
 """Acceptances without the word: "I'll take it", "that works for me"."""
 _TRADE = re.compile(rf"{_SHORT}i will (?:buy|sell) it{_CLOSING}")
@@ -167,6 +201,9 @@ _REJECT = re.compile(
     r"(?: (?:of|at|for|with|and|as|because|since|now|right away|gladly|happily|alice|bob)\b.*"
     r"| <\d+>.*)?"
     r"|no|nope|not interested|no way|no deal|no thanks|no thank you|rejected|reject|offer rejected"
+    r"|absolutely not|(?:nope )?not (?:going to )?happen(?:ing)?|not at <\d+>"
+    r"|<\d+> is (?:just |simply |way |far )?too (?:much|high|low|little|expensive|steep)"
+    r"|i am declining(?: (?:at|with|for) .*)?|i say no(?: to .*)?"
     r"|(?:it|that|this|your (?:offer|proposal|price)) is (?:not acceptable|unacceptable)"
     r"|i (?:can|will|could) not (?:sell|buy|trade)(?: it)?(?: (?:at|for) (?:that|this|your)"
     rf" (?:price|offer))?|{_SUBJECT} does not work{_FOR_ME}?)"
@@ -179,13 +216,20 @@ _LEAVING = (
     rf"(?:i|we) (?:{_READY}|prefer to |choose to |decide to |(?:have )?decided to |would rather )"
 )
 _OUTSIDE = re.compile(
-    rf"{_FILLER}(?:i (?:think|guess) )?(?:{_LEAVING}(?:deal|trade|go|sell|buy|do business)"
+    rf"{_FILLER}(?:i (?:think|guess) )?"
+    rf"(?:{_LEAVING}(?:deal|trade|go|sell|buy|purchase|get|do business)"
     r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
     rf"|{_LEAVING}(?:take|choose|use|pick) (?:the |my )?(?:outside option|john's (?:deal|offer))"
-    r"|(?:i|we) am (?:going|dealing|trading|selling|buying)"
+    r"|(?:i|we) am (?:going|dealing|trading|selling|buying|getting)"
     r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
     r"|(?:i|we) am (?:taking|choosing|using) (?:the |my )?outside option"
     rf"|{_LEAVING}(?:choose|pick|prefer) john(?:'s (?:deal|offer|price))?"
+    r"|(?:i|we) am (?:ending|leaving|stopping) (?:(?:our|these|the) )?(?:talks?|negotiations?) and"
+    r" (?:going|dealing|trading|selling|buying)(?: it)? (?:to|with|from) john"
+    rf"|(?:{_LEAVING}end|(?:i|we) am ending)"
+    r" (?:this|(?:our|the|these) (?:negotiations?|talks?))(?: here)?"
+    r" and (?:buy|buying|purchase|purchasing|get|getting|deal|dealing)(?: (?:it|the product))?"
+    r" (?:from|with) john|john (?:gets|will get) my (?:business|money|order)"
     r"|deal with john|outside option)(?: (?:then|now|instead|again))*"
 )
 
@@ -270,8 +314,8 @@ def decisions(parts: list[Sentence]) -> Decisions:
         return total
     if _REJECTING.search(text) or total.reject:
         raise IllegalMove("contradiction", "Either accept or reject, not both.")
-    reserved = CONDITION.search(text) or _RESERVATION.search(text)
     last = max(i for i, one in enumerate(found) if one.accept)
+    reserved = CONDITION.search(text) or _reserved(parts, last)
     undone = total.conditional or reserved or _undone(found[last], parts[last + 1 :])
     if _GOES_ON.search(text) or SPELLED.search(text):
         raise IllegalMove("accept_and_offer", 'To accept, say only: "I accept."')
@@ -283,7 +327,17 @@ def decisions(parts: list[Sentence]) -> Decisions:
 
 def _without_sighs(text: str) -> str:
     """A sentence without what sounds like an objection and is none."""
-    return _NO_OBJECTION.sub("", _CONCESSION.sub("", text)).lstrip(", ")
+    return _NO_OBJECTION.sub("", _CONCESSION.sub("", _GRUMBLE.sub("", text))).lstrip(", ")
+
+
+def _reserved(parts: list[Sentence], last: int) -> bool:
+    """Whether the sentence `last`, which accepts, or one beside it has a reservation.
+
+    A sigh before it may have one that asks for nothing: "I had hoped for more, but time is short.".
+    """
+    before = [part.text for part in parts[:last] if "<" in part.text or _ASKS.search(part.text)]
+    said = [*before, *(part.text for part in parts[last:])]
+    return any(map(_RESERVATION.search, said))
 
 
 def _undone(accepting: Decisions, later: list[Sentence]) -> bool:

@@ -12,7 +12,8 @@ from aria_dvc.games.parsing import Sentence
 
 CONDITION = re.compile(
     r"\b(?:if|unless|provided|providing|otherwise|as long as|on condition|assuming|suppose"
-    r"|imagine|pretend|hypothetically|example|once|when|until|except|maybe|perhaps)\b"
+    r"|imagine|pretend|hypothetically|example|once(?! (?:more|again)\b)|when|until|except|maybe"
+    r"|perhaps)\b"
 )
 NEGATION = re.compile(r"\b(?:not|never|no|neither|nor|without)\b")
 REFERENCE = re.compile(
@@ -28,7 +29,8 @@ REFERENCE = re.compile(
 """A segment that talks about an earlier offer or decides on it; its amounts offer nothing."""
 OBJECTION = (
     r"unfair|unacceptable|unreasonable|ridiculous|absurd"
-    r"|insult|insulting|wrong|greedy|hate|dislike|hesitant|reluctant|unwilling|afraid|hesitate"
+    r"|insult|insulting|wrong|greedy|hate|dislike|hesitant|reluctant|unwilling|unable|afraid"
+    r"|hesitate"
     r"|too (?:low|high|little|much|small|few|steep|expensive)"
 )
 _PROTEST = rf"not|never|no|neither|nor|{OBJECTION}"
@@ -39,16 +41,24 @@ _UNCLEAR = re.compile(
     rf"|below|above|nearly|almost|without|why|{_PROTEST})\b"
 )
 SPELLED = re.compile(
-    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty"
+    r"\b(?:(?:two|three|four|five|six|seven|eight|nine|ten)"
+    r"(?! (?!(?:hundred|thousand|million|dollars?|bucks|percent|for|to|and|or|of|is|then|please"
+    r"|more|less|instead|would|will|it|in|at|on)\b)[a-z])"
+    r"|eleven|twelve|\w+teen|twenty|thirty|forty"
     r"|(?<!fifty[ -])fifty(?![ -]fifty)|sixty|seventy|eighty|ninety|hundred|thousand|million"
     r"|a half|dozen)\b"
+    r"(?! (?:more )?(?:minutes?|hours?|days?|weeks?|months?|years?|rounds?|turns?|times|offers?"
+    r"|reasons?|people|of us|sides|parties)\b)"
 )
-"""A number in words: it may be the amount that is meant, and no amount is read from it."""
+"""A number in words: it may be the amount that is meant, and no amount is read from it. "Three
+kids" and "ten minutes" are none."""
 _COUNTED = re.compile(
     r"<\d+>(?! ?(?:$|[-,.:)(/$€£]|(?:for|to|of(?! them\b)|out of|from|with|and|or|as|since|is|it"
-    r"|will|would|go|goes|going|while|leaving|giving|please|then|now|too|ok|okay|only|instead|final|flat"
+    r"|will|would|go|goes|going|while|leaving|giving|please|then|now|too|ok|okay|only|instead"
+    r"|final|flat"
+    r"|left|sorry|sry|bro|man|mate|pal|dude|buddy"
     r"|(?:in )?total|(?:in )?cash|today|right (?:now|away)"
-    r"|on (?:my|your) side|in (?:my|your|alice's|bob's) favou?r|each|apiece|split"
+    r"|on (?:my side|your side|the table)|in (?:my|your|alice's|bob's) favou?r|each|apiece|split"
     r"|division|works|sounds|seems|looks|because|so|but|though|thanks|points"
     r"|alice|bob|i|you|me|my|mine|your|yours)\b))"
 )

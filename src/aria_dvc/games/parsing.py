@@ -156,15 +156,36 @@ _PLAIN = [
             r"\1\2.",
         ),
         (r"\bu\b", "you"),
+        (r"\bur\b", "your"),
+        (r"\b(?:n|nd)\b", "and"),
+        (r"\bw(?:/|\b) ?(?=(?:me|that|this|it|your)\b|[$€£]?\d)", "with "),
+        (r"\b4 (?=(?:me|you)\b)", "for "),
+        (r"\babt\b", "about"),
+        (r"\bthats\b", "that is"),
+        (r"\bid(?= (?:go|pay|like|say|take|do|rather|give|offer|buy|sell|prefer)\b)", "i would"),
+        (r"\b(?:alr|aight|ight)\b", "alright"),
+        (r"\b(?:rn|tbh|imo|pls|plz)\b,? ?", ""),
+        (
+            r"\bif (?:i may(?: say so| be (?:honest|frank)| ask)?"
+            r"|we (?:settle|agree|close|finish)(?: (?:this|it))? (?:right )?now)\b,? ?",
+            "",
+        ),
         (r"\bhow bout\b", "how about"),
         (r"\bim\b", "i am"),
         (r"\blets\b", "let us"),
         (r"\bgonna\b", "going to"),
         (r"\b50 50\b", "50/50"),
         (r"\bits(?= (?:a|fine|ok|okay)\b)", "it is"),
-        (r"\bill(?= (?:keep|take|give|offer|pay|accept|do|go|buy|sell)\b)", "i will"),
+        (
+            r"\bill(?= (?:keep|take|give|offer|pay|accept|do|go|buy|sell|come|have|settle|stick|be"
+            r"|just|make)\b)",
+            "i will",
+        ),
+        (r"\b(?:a )?(?:few|couple(?: of)?|several|some) (?:hundred|thousand|dozen)\b", "some"),
         (r"\b(do|does|ca|wo|could|would|is|are)nt\b", r"\1n't"),
         (r"[“”«»]", '"'),
+        (r'"{2,}', '"'),
+        (r"\bthat is why\b|\bthat's why\b", "so"),
         (r"[*_#<>]", " "),
         (r'^\s*"([^"]*)"\s*$', r"\1"),
         (
@@ -298,6 +319,10 @@ def json_decision(value: Any) -> Decision:
         IllegalMove: another value.
     """
     word = re.sub(r"[^a-z]", "", value.lower()) if isinstance(value, str) else ""
+    if word not in _DECISIONS and re.fullmatch(
+        r"(?:buy|sell|deal|trade|go)(?:from|to|with)john", word
+    ):
+        return "outside"
     if word not in _DECISIONS:
         raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')
     return _DECISIONS[word]

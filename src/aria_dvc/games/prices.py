@@ -23,7 +23,7 @@ _CUE = re.compile(
     r"|price|(?:counter)?proposal|counteroffer|deal|trade|meet|compromise|split the difference)\b"
     r"|\b(?:would like|looking for) <\d+>"
     r"|\b(?:can|will|let us) (?:just )?do(?: it for)? <\d+>"
-    r"|\b(?:want|need|demand|insist on|say|make it) <\d+>"
+    r"|\b(?:want|need|demand|insist on|say|make it|call it) <\d+>"
     r"|\b(?:go|come|stretch|down|up|(?:raise|lower|drop|reduce|cut) it)(?: a (?:bit|little))?"
     r" ?(?:to|:) <\d+>|\bstart(?:ing)? at <\d+>|\bbest (?:i|we) can do is <\d+>"
     r"|\b(?:go|work) with <\d+>|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
@@ -36,6 +36,11 @@ _GIVE = {
     "bob": re.compile(r"\bgive you <\d+>|\bpay you <\d+>|\bi (?:\w+ )?give <\d+>"),
 }
 """Money goes from the buyer to the seller."""
+_STATED = re.compile(
+    r"\b(?:i|(?<!have )(?<!has )to) (?:propose|offer|suggest|pay|bid|counter with) <\d+>"
+    r"(?! ?(?:profit|off)\b)"
+)
+"""An offer in so many words, whatever reasons follow it."""
 _OTHERS_GIFT = re.compile(r"\bgive (?:me|you) <\d+>")
 _BARE = re.compile(
     r"(?:(?:ok|well|then|no|only|just|at|for|make it|please|now) )*<\d+>"
@@ -55,6 +60,13 @@ _HYPOTHETICAL = re.compile(
     r"\b(?:would|could|might|may) (?:\w+ )?(?:pay|sell|buy|take|accept)\b"
     r"|\b(?:could|might|may) (?:\w+ )?(?:give|do|go|offer)\b"
 )
+_OTHER_NUMBER = re.compile(
+    r"\b(?:in|since|until|by|page|number|model|version|day|week|item|chapter|aged?) <\d+>"
+    r"|\b(?:paid|bought|sold|spent|earned|similar|another|other|used to"
+    r"|last (?:time|week|month|year))\b"
+    r"|\b(?:alice|bob)'s\b|\bworks\b"
+)
+"""No price perhaps, that of another trade or player, or one that is accepted."""
 _KEYS = ("price", "product_price", "message", "decision")
 
 
@@ -118,8 +130,10 @@ class _Prices(Reader):
         """The prices that are offered, and the kinds of doubt about those that are not."""
         found = Offered()
         for i, sentence in enumerate(parts):
-            bare = bool(_BARE.fullmatch(sentence.text))
-            for segment in sentence.segments:
+            segments = sentence.segments
+            for segment in segments:
+                alone = sentence.text if len(segments) < 2 or segment != segments[-1] else segment
+                bare = bool(_BARE.fullmatch(alone))
                 prices = self._prices_in(segment)
                 kind = doubt(sentence, segment, bare) if prices else None
                 if prices and _HYPOTHETICAL.search(segment):
@@ -138,6 +152,25 @@ class _Prices(Reader):
     def checked(self, values: Set[Fraction]) -> Fraction:
         return _one_price(values, self.highest)
 
+    def told_apart(
+        self, text: Text, values: Set[Fraction], standing: Fraction | None
+    ) -> Set[Fraction]:
+        return values if re.search(r"\bor\b", text.marked) else values - {standing}
+
+    def sole(self, text: Text, made: Sequence[Fraction]) -> Set[Fraction]:
+        """The prices that nobody named before, in whatever words; none if one is in any doubt."""
+        found = set[Fraction]()
+        for sentence in text.parts:
+            for segment in sentence.segments:
+                named = [self.amounts[i] for i in positions(segment)]
+                new = {amount.value for amount in named if not amount.percent} - set(made)
+                if new and (sentence.question or _tells_of_others(segment)):
+                    return set()
+                if new and doubt(sentence, segment):
+                    return set()
+                found |= new
+        return found
+
     def _prices_in(self, segment: str) -> set[Fraction]:
         """The amounts that a segment offers: all but percentages."""
         if not _is_offer(segment, self.role):
@@ -146,10 +179,18 @@ class _Prices(Reader):
         return {amount.value for amount in found if not amount.percent}
 
 
+def _tells_of_others(segment: str) -> bool:
+    """Whether amounts in it may be no price that the speaker offers now."""
+    patterns = (REFERENCE, _NOT_A_PRICE, _HYPOTHETICAL, _OTHERS_GIFT, _OTHER_NUMBER)
+    return any(pattern.search(segment) for pattern in patterns)
+
+
 def _is_offer(segment: str, role: str) -> bool:
     if _OTHERS_GIFT.search(segment):
         return bool(_GIVE[role].search(segment)) and not _NOT_A_PRICE.search(segment)
-    if REFERENCE.search(segment) or _NOT_A_PRICE.search(segment):
+    stated = _STATED.search(segment)
+    told = segment[: stated.end()] if stated else segment
+    if REFERENCE.search(told) or _NOT_A_PRICE.search(told):
         return False
     cues = _CUE.search(segment) or _BARE.fullmatch(segment) or _GIVE[role].search(segment)
     return bool(cues)

@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from aria_dvc.games.alternating import Move
+from aria_dvc.games.amounts import exact_number
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.decisions import Decisions, check_earlier, takes_standing
 from aria_dvc.games.doubts import PROTEST, SPELLED
@@ -27,6 +28,10 @@ from aria_dvc.games.parsing import Sentence, json_decision
 
 _GRUDGE = re.compile(rf"{PROTEST.pattern}|\b(?:only|but|instead|rather)\b")
 """Beside an offer of what stands already: perhaps it is not meant to be taken."""
+
+
+_OFFERS = re.compile(r"(?:counter)?[ _-]?(?:offer|proposal|propose)|counter")
+_DIGITS = re.compile(r"\s*\$?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?)\s*")
 
 
 @dataclass
@@ -111,6 +116,12 @@ class Reader(ABC):
             IllegalMove: there are more, or it is impossible.
         """
 
+    def told_apart(
+        self, text: Text, values: Set[Fraction], standing: Fraction | None
+    ) -> Set[Fraction]:
+        """Of several offers those that are not just talk of the standing one."""
+        return values
+
     def stated_move(self, text: Text, made: Sequence[Fraction]) -> Move:
         """The move that the text states after the offers `made`; the last one stands.
 
@@ -119,6 +130,8 @@ class Reader(ABC):
         """
         standing = made[-1] if made else None
         decided, values = text.decided, text.offered.on(standing, len(text.parts) == 1)
+        if len(values) > 1:
+            values = self.told_apart(text, values, standing)
         if decided.outside and (decided.accept or values):
             hint = "Make one move: an offer, accept, or deal with John."
             raise IllegalMove("contradiction", hint)
@@ -138,7 +151,18 @@ class Reader(ABC):
             return Move("offer", self.checked(values), sure=not text.doubtful())
         if decided.reject:
             return Move("reject")
+        if not (values or text.offered.asked or decided.conditional or decided.hinted):
+            sole = self.sole(text, made)
+            if len(sole) == 1 and not text.offered.doubts and not SPELLED.search(text.marked):
+                return Move("offer", self.checked(sole), sure=not text.doubtful())
         raise self._none(text, bool(values or text.offered.asked))
+
+    def sole(self, text: Text, made: Sequence[Fraction]) -> Set[Fraction]:
+        """What a text offers by its amounts alone, though not in words that the game knows.
+
+        made: the offers before it.
+        """
+        return set()
 
     def _takes(self, text: Text, values: Set[Fraction], standing: Fraction | None) -> bool:
         """Whether the offer is the standing one, taken.
@@ -164,14 +188,22 @@ class Reader(ABC):
         return IllegalMove("unreadable", self.hints.unreadable)
 
 
+def _number(value: Any) -> Any:
+    """A number that a JSON move has as text, as a number; anything else as it is."""
+    plain = isinstance(value, str) and _DIGITS.fullmatch(value)
+    return exact_number(plain[1].replace(",", "")) if plain else value
+
+
 def json_offer(fields: dict[str, Any], keys: Sequence[str]) -> Move | list[Any]:
     """The decision of a JSON move, or what it says under the `keys` of an offer.
 
     Raises:
         IllegalMove: both an acceptance and an offer, or an unknown decision.
     """
-    offered = [fields[key] for key in keys if key in fields]
-    decision = json_decision(fields["decision"]) if "decision" in fields else None
+    offered = [_number(fields[key]) for key in keys if key in fields]
+    told = fields.get("decision")
+    proposes = offered and isinstance(told, str) and _OFFERS.fullmatch(told.strip().lower())
+    decision = json_decision(told) if "decision" in fields and not proposes else None
     if decision in ("accept", "outside") and offered:
         raise IllegalMove("accept_and_offer", "Either decide or make an offer.")
     return Move(decision) if decision and not offered else offered

@@ -26,22 +26,25 @@ _GAIN = rf"{_AMOUNT}(?! ?(?:/|-|:|to) ?<)"
 """No part of "60/40", whose first number is Alice's whoever stands before it."""
 _SMALL_WORDS = r"(?: (?:a|an|the|of|only|just|exactly|share|sum|amount|total|with|all|full))*"
 _LEADS = (
-    r"(?: (?:will|would|shall|should|can|to|just|then|also|like|want|rather|prefer|need|have"
+    r"(?: (?:will|would|shall|should|can|to|just|then|also|still|like|want|rather|prefer|need|have"
     r"|am (?:willing|happy|ready|prepared|going)))*"
 )
 _WISHES = (
     r"(?:want|need|deserve|demand|prefer|(?:ask|am asking|am looking|go|settle) for"
-    r"|(?:must )?insist on|would (?:like|be (?:happy|fine|content|good) with)"
+    r"|(?:must )?insist on|would (?:like|(?:be|feel) (?:happy|fine|content|good|comfortable) with)"
+    r"|would be (?:willing|happy|ready|prepared|glad) to (?:settle for|go with|take|get|receive)"
     r"|am (?:happy|fine|ok|okay|content|good) with)"
 )
 _LABEL = (
-    r"\b(?P<who>alice|bob|my|your|mine|yours)(?:'s)?(?: (?:share|part|gain))?"
+    r"\b(?P<who>alice|bob|my|your|mine|yours)(?:'s)?"
+    r"(?: (?:share|part|gain|demand|ask|request|claim|number|figure|target|(?:last|final) word))?"
     r" ?(?:[:=]|is|would be|will be|should be|must be) ?"
 )
 _BINDINGS = [
     re.compile(pattern)
     for pattern in (
-        rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:gets?|receives?|takes?|keeps?|has|have|gains?)"
+        rf"\b(?P<who>alice|bob|i|you){_LEADS}"
+        r" (?:gets?|receives?|takes?|keeps?|has|have|gains?|ends? up with)"
         rf"{_SMALL_WORDS} {_GAIN}",
         rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:go|come) (?:up |down )?to{_SMALL_WORDS} {_GAIN}"
         r"(?! for (?:you|alice|bob)\b)",
@@ -50,19 +53,28 @@ _BINDINGS = [
         rf"\blet (?P<who>me) (?:have|keep|take|get){_SMALL_WORDS} {_GAIN}",
         r"\b(?:reduce|lower|raise|increase|drop|cut|change|bring) (?P<who>my) (?:demand|share|part"
         rf"|request)(?: down| up)? to {_GAIN}",
+        rf"(?<!/)(?<!/ )(?<!-)(?<!- )(?<!:)(?<!: )(?<!to )"
         rf"{_AMOUNT} (?:works|is (?:fine|ok|okay|good|acceptable)) (?:with|by|for) (?P<who>me)\b",
+        rf"{_AMOUNT} (?:on|in) (?P<who>my|your) (?:side|pocket)\b",
+        rf"{_AMOUNT} in (?P<who>mine|yours)\b",
+        rf"\b(?P<who>i) am (?:now |still |currently )?at {_GAIN}",
         rf"^{_AMOUNT} (?P<who>me|you|alice|bob)$",
         r"\b(?:give|gives|giving|offer|offers|offering|leave|leaves|leaving|hand)"
         rf" (?P<who>alice|bob|me|you){_SMALL_WORDS} {_GAIN}",
         rf"{_AMOUNT} (?:for|to|goes to|go to|going to) (?P<who>alice|bob|me|you|myself|yourself)\b",
-        rf"{_AMOUNT} (?:is|are) (?P<who>mine|yours)\b",
+        rf"{_AMOUNT} (?:(?:is|are) )?(?P<who>mine|yours)\b",
+        rf"{_AMOUNT} (?:is|would be|seems|sounds|feels) (?:\w+ )?(?:fair|reasonable|right|enough"
+        r"|appropriate) (?:for|to) (?P<who>me|you|alice|bob)\b",
+        r"\b(?P<who>i) (?:would like|want|need|deserve|prefer) (?:(?:a|the) )?(?:\w+ ){0,2}"
+        rf"(?:share|part|portion|piece)(?: of)? ?:? ?{_GAIN}",
+        r"(?<!\btoward )(?<!\btowards )"
         rf"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?{_GAIN}",
         rf"{_LABEL}{_GAIN}",
     )
 ]
 _RATIO = re.compile(r"<(?P<alice>\d+)> ?(?:/|-|:|to) ?<(?P<bob>\d+)>")
 _RATIO_CUE = re.compile(
-    r"\b(?:propose|offer|suggest|counteroffer|counter|split(?:ting)?|divid(?:e|ing)"
+    r"\b(?:propose|offer|suggest|counteroffer|counter|compromise|meet|split(?:ting)?|divid(?:e|ing)"
     r"|i (?:would )?say|take|let us|do|go|make|accept|agree|settle|would be|is fair"
     r"|my|want|prefer|like|works|is (?:fine|ok|okay|good))\b|: (?=<)"
     rf"|\b(?:{_WISHES}|keep|get|receive|have|see){_SMALL_WORDS} (?=<\d+> ?[/:])"
@@ -87,13 +99,15 @@ _EACH = [
         r"(?:get|take|keep|receive)|(?:both |each )have)"
         r"|(?:both|each) of us (?:gets?|takes?|has|have|keeps?"
         rf"|receives?)|each gets?){_SMALL_WORDS} {_AMOUNT}",
+        rf"\bmeet (?:halfway|half way|in the middle) at {_AMOUNT}",
         rf"{_AMOUNT} (?:for )?(?:each|apiece)"
         r"(?! (?!(?:of us|then|please|is|and|would|will|seems|sounds)\b)\w)",
     )
 ]
 """Both get the same."""
 _HALF = re.compile(
-    r"(?<!\ba )(?<!\bin )(?<!\bhalf and )\bhalf\b(?! (?:a|an|of|the|my|your|and half|hour|price)\b)"
+    r"(?<!\ba )(?<!\bin )(?<!\bhalf and )(?<!\bbigger )(?<!\blarger )(?<!\bbetter )(?<!\bsmaller )"
+    r"\bhalf\b(?! (?:a|an|of|the|my|your|and half|hour|price)\b)"
 )
 _OF_THE_WHOLE = re.compile(r"> (?:out )?of (?:the )?(?:total |whole )?<(\d+)>")
 _EVEN = (
@@ -231,7 +245,7 @@ class _Shares(Reader):
         amounts = list(self.amounts)
         for sentence in parts:
             bound = {pair for segment in sentence.segments for pair in _bound(segment, self.role)}
-            pair = {who: self.amounts[i].value for who, i in bound if not self.amounts[i].percent}
+            pair = {who: self.amounts[i].value for who, i in bound}
             if len(bound) == len(pair) == len(ROLES) and sum(pair.values()) == WHOLE:
                 for _, i in bound:
                     amounts[i] = Amount(amounts[i].value, percent=True)
