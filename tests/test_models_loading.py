@@ -36,6 +36,13 @@ def test_code_in_a_model_folder_does_not_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("load", [load_model, load_tokenizer])
+def test_a_base_model_that_is_not_made_yet_is_told(load, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AriaError, match=r"no data/base_model yet: `dvc repro base_model` writes"):
+        load(ModelSource("data/base_model"))
+
+
 def test_missing_folder_is_one_line(tmp_path):
     with pytest.raises(AriaError, match="cannot be loaded") as caught:
         load_tokenizer(ModelSource(tmp_path / "nothing"))

@@ -20,6 +20,7 @@ from aria_dvc.models.packaged import packaged_language_model
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.source import ModelSource
 from aria_dvc.models.weights import check_finite, no_pickles, refuse_pickled
+from aria_dvc.settings.dialogues import BASE_MODEL
 
 if TYPE_CHECKING:
     import torch
@@ -151,6 +152,8 @@ def _load_errors(source: ModelSource) -> Iterator[None]:
     """Turns the many exceptions of loading into one line."""
     from safetensors import SafetensorError
 
+    if str(source) == BASE_MODEL and not source.folder.is_dir():
+        raise AriaError(f"there is no {source} yet: `dvc repro base_model` writes it")
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
