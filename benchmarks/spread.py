@@ -30,7 +30,6 @@ from aria_dvc.arena.side_by_side import play_side_by_side
 from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.methods.base import Values, fit_values
 from aria_dvc.credit.methods.registry import make_method
-from aria_dvc.files import written_aside
 from aria_dvc.games.decided import tell_decisions
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts
@@ -44,7 +43,7 @@ from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.branching import RECORDED, Branch, Branching, end_of, played_by
 from aria_dvc.truth.table import Question, truth_table
 from aria_dvc.truth.turns import Turn, drawn_turns
-from truth import TARGETS, settings
+from truth import TARGETS, settings, tell
 
 METHODS = ("discounted", "aria", "aria_recent", "shrinkage", "gigpo", "gae", "critic", "regression")
 PLAIN = METHODS[0]  # returns, which have no value of the state of their own
@@ -64,14 +63,7 @@ class Fixed:
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     log_to_stderr()
-    lines: list[str] = []
-    for game in args.games:
-        for line in report(game, args):
-            print(line, flush=True)
-            lines.append(line)
-        if args.out:
-            with written_aside(args.out) as aside:
-                aside.write_text("\n".join(lines), "utf-8")
+    tell((report(game, args) for game in args.games), args.out)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -102,13 +102,18 @@ class Measured:
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     log_to_stderr()
+    tell((report(measured(game, args), args) for game in args.games), args.out)
+
+
+def tell(reports: Iterable[Iterable[str]], out: Path | None) -> None:
+    """Print the lines of reports as they come; `out` has all so far after each report."""
     lines: list[str] = []
-    for game in args.games:
-        for line in report(measured(game, args), args):
+    for report_lines in reports:
+        for line in report_lines:
             print(line, flush=True)
             lines.append(line)
-        if args.out:
-            with written_aside(args.out) as aside:
+        if out:
+            with written_aside(out) as aside:
                 aside.write_text("\n".join(lines), "utf-8")
 
 
