@@ -27,23 +27,19 @@ import pandas as pd
 
 from aria_dvc.arena.sessions import collect_session
 from aria_dvc.arena.side_by_side import play_side_by_side
-from aria_dvc.credit.chain import labelled
 from aria_dvc.credit.methods.base import Values, fit_values
 from aria_dvc.credit.methods.registry import make_method
-from aria_dvc.games.decided import tell_decisions
 from aria_dvc.games.registry import get_game
-from aria_dvc.intentions.embedding import embed_texts
 from aria_dvc.intentions.log import Log
 from aria_dvc.params import Params
 from aria_dvc.progress import log_to_stderr
 from aria_dvc.records.episodes import Episode, without_broken_off
-from aria_dvc.records.tables import turns_table
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.branching import RECORDED, Branch, Branching, end_of, played_by
 from aria_dvc.truth.table import Question, truth_table
 from aria_dvc.truth.turns import Turn, drawn_turns
-from truth import TARGETS, settings, tell
+from truth import TARGETS, labelled_turns, settings, tell
 
 METHODS = ("discounted", "aria", "aria_recent", "shrinkage", "gigpo", "gae", "critic", "regression")
 PLAIN = METHODS[0]  # returns, which have no value of the state of their own
@@ -130,12 +126,12 @@ def fixed_turns(game: str, params: Params, continuations: int) -> Fixed:
 def logs_of(game: str, fixed: Fixed, params: Params, count: int) -> Iterator[list[Episode]]:
     """Logs of the games that have a fixed turn, each with all after it drawn anew."""
     rule = params.reward_rule(game)
-    open_ones = [turn for turn in fixed.turns if end_of(get_game(game), turn, rule) is None]
+    branches = [Branch(turn, RECORDED, turn.text, range(count)) for turn in fixed.turns]
     branching = Branching(
         get_game(game),
         played_by(fixed.episodes),
         params.collect,
-        tuple(Branch(turn, RECORDED, turn.text, range(count)) for turn in open_ones),
+        tuple(one for one in branches if end_of(get_game(game), one.turn, rule) is None),
         PURPOSE,
         reward=rule,
         purpose=PURPOSE,
@@ -143,14 +139,11 @@ def logs_of(game: str, fixed: Fixed, params: Params, count: int) -> Iterator[lis
     (played,) = play_side_by_side(params, [branching], f"{PURPOSE} {game}")
     ends = {episode.episode_id: episode for episode in played}
     for number in range(count):
-        yield [
-            going_on(turn, ends.get(Branch(turn, RECORDED, turn.text, range(count)).name(number)))
-            for turn in fixed.turns
-        ]
+        yield [going_on(one.turn, ends.get(one.name(number))) for one in branches]
 
 
 def going_on(turn: Turn, end: Episode | None) -> Episode:
-    """The game of a turn, with another end after it; None where the turn was the end."""
+    """The game of a turn, with another end after it, or as it is where the turn was the end."""
     game = turn.episode
     if end is None:
         return game
@@ -164,12 +157,7 @@ def credits_of(
 ) -> dict[tuple[str, str], np.ndarray]:
     """(method, q or q - v) -> (N,) what the fixed turns get of it; NaN in a game that somebody
     without a reward broke off."""
-    whole = without_broken_off(list(episodes))
-    tell_decisions(whole, params.prepare.decisions)
-    turns, embed = turns_table(whole, params.prepare.players), params.embed
-    texts = turns["embedded"].tolist()
-    vectors = embed_texts(texts, embed.source, params.pace.embed_batch, embed.normalize, {})
-    log = labelled(Log.of(turns, vectors, params.aggregate.gamma), params)
+    _, log = labelled_turns(without_broken_off(list(episodes)), params)
     actions = log.action_frame()[["episode_id", "position"]].itertuples(index=False)
     places = {tuple(key): row for row, key in enumerate(actions)}
     rows = [places.get((turn.episode.episode_id, turn.position)) for turn in fixed.turns]

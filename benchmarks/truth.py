@@ -51,7 +51,7 @@ from aria_dvc.models.lora import add_lora, cast_by_autocast
 from aria_dvc.models.source import ModelSource
 from aria_dvc.params import Params, load_params
 from aria_dvc.progress import log_to_stderr
-from aria_dvc.records.episodes import without_broken_off
+from aria_dvc.records.episodes import Episode, without_broken_off
 from aria_dvc.records.tables import episodes_table, turns_table
 from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.scores import (
@@ -148,16 +148,21 @@ def measured(game: str, args: argparse.Namespace) -> Measured:
     each = {"continuations": args.continuations, "draws": args.draws, "draw_continuations": 1}
     asked = TruthParams(turns=args.turns, **each)
     truth = truth_table(params, episodes, Question(asked, gamma, players, params.logs[game].source))
-    tell_decisions(episodes, params.prepare.decisions)
-    turns, embed = turns_table(episodes, players), params.embed
-    texts = turns["embedded"].tolist()
-    vectors = embed_texts(texts, embed.source, params.pace.embed_batch, embed.normalize, {})
-    log = labelled(Log.of(turns, vectors, gamma), params)
+    turns, log = labelled_turns(episodes, params)
     frames = LogFrames(game, turns, episodes_table(episodes), log.action_frame())
     keys = [(game, str(name), int(at)) for name, at in truth[KEY[:2]].itertuples(index=False)]
     credits = dict(credits_of(frames, log, params, keys))
     products = gradient_products(args.model, frames, keys, params) if args.model else None
     return Measured(game, truth, credits, products)
+
+
+def labelled_turns(episodes: list[Episode], params: Params) -> tuple[pd.DataFrame, Log]:
+    """The table of turns of played games, and their log under the intentions of the chosen k."""
+    tell_decisions(episodes, params.prepare.decisions)
+    turns, embed = turns_table(episodes, params.prepare.players), params.embed
+    texts = turns["embedded"].tolist()
+    vectors = embed_texts(texts, embed.source, params.pace.embed_batch, embed.normalize, {})
+    return turns, labelled(Log.of(turns, vectors, params.aggregate.gamma), params)
 
 
 def settings(game: str, args: argparse.Namespace) -> Params:

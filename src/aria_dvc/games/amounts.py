@@ -27,10 +27,7 @@ _DOTTED = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
 # The first group may be longer, as small models write it (`1100,000`): three digits follow each
 # comma, so there is one reading.
 _BODY = re.compile(r"(?:[0-9]+(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
-_ROUNDS = re.compile(
-    r"\brounds? (?:number )?[0-9]+\b|\b(?:[0-9]+|two|three|four|five|six|seven|eight|nine|ten)"
-    r" (?:more )?(?:rounds?|turns?)\b"
-)
+_ROUNDS = re.compile(r"\brounds? (?:number )?[0-9]+\b|\b[0-9]+ (?:more )?(?:rounds?|turns?)\b")
 _SCALE = {"k": 1000, "m": 1_000_000, "thousand": 1000, "million": 1_000_000}
 
 

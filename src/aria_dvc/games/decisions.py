@@ -50,11 +50,11 @@ _NO_OBJECTION = re.compile(
     r"|hard feelings|objections?|complaints?))(?=,|$)"
 )
 """Denials that deny nothing of an offer."""
+_SETTLE = r"(?:go ahead|proceed|go|close|finalize|finalise|finish|settle) (?:with|at|on)"
 _GOES_ON = re.compile(
     r"(?<!\byou )\b(?:let us (?!(?:do|close|finish|end|conclude|finalize|seal) (?:it|this|that"
     r"|the deal)\b|trade\b|shake\b|move on\b"
-    r"|(?:go ahead|proceed|go|close|finalize|finalise|finish|settle) (?:with|at|on)"
-    r" (?:your|that|this)\b)"
+    rf"|{_SETTLE} (?:your|that|this)\b)"
     r"|propose|suggest|continue|negotiate)\b"
 )
 _ALTERNATIVE = re.compile(r"\b(?:but|however|although|though|yet|or|rather than)\b")
@@ -171,8 +171,7 @@ _APPROVE = re.compile(
     rf"|{_SUBJECT} (?:works|is {_CONTENT}{_FOR_ME}?)"
     rf"|i am (?:fine|ok|okay|good|happy|content|satisfied|comfortable) with {_THING}"
     rf"|(?:i|we) take {_OFFER}"
-    r"|let us (?:go ahead|proceed|go|close|finalize|finalise|finish|settle) (?:with|at|on)"
-    rf" {_OFFER}"
+    rf"|let us {_SETTLE} {_OFFER}"
     r"|i will take your <\d+>|you have my (?:agreement|acceptance|word)"
     rf"(?: (?:to|on) {_OFFER})?"
     r"|i will (?:pay|take|accept) what you"

@@ -307,8 +307,12 @@ _DECISIONS: dict[str, Decision] = {
     "acceptoffer": "accept",
     "reject": "reject",
     "rejectoffer": "reject",
-    "dealwithjohn": "outside",
     "outsideoption": "outside",
+}
+_DECISIONS |= {
+    f"{verb}{way}john": "outside"
+    for verb in ("buy", "sell", "deal", "trade", "go")
+    for way in ("from", "to", "with")
 }
 
 
@@ -319,10 +323,6 @@ def json_decision(value: Any) -> Decision:
         IllegalMove: another value.
     """
     word = re.sub(r"[^a-z]", "", value.lower()) if isinstance(value, str) else ""
-    if word not in _DECISIONS and re.fullmatch(
-        r"(?:buy|sell|deal|trade|go)(?:from|to|with)john", word
-    ):
-        return "outside"
     if word not in _DECISIONS:
         raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')
     return _DECISIONS[word]
