@@ -164,9 +164,8 @@ class _Prices(Reader):
             for segment in sentence.segments:
                 named = [self.amounts[i] for i in positions(segment)]
                 new = {amount.value for amount in named if not amount.percent} - set(made)
-                if new and (sentence.question or _tells_of_others(segment)):
-                    return set()
-                if new and doubt(sentence, segment):
+                asked = sentence.question or _tells_of_others(segment)
+                if new and (asked or doubt(sentence, segment)):
                     return set()
                 found |= new
         return found
