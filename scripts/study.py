@@ -36,7 +36,7 @@ from dvc.utils.hydra import apply_overrides
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
-from aria_dvc.files import write_csv, write_json
+from aria_dvc.files import write_csv, write_json, write_parquet
 from aria_dvc.params import check_params
 from aria_dvc.pipeline import paths
 from aria_dvc.records.names import PLAYABLE
@@ -77,11 +77,11 @@ def run(study: Study, seeds: Sequence[int]) -> None:
 
 
 def results(study: Study, out: Path) -> str:
-    """Write games.csv (one row an evaluation game), curves.csv (one an iteration, log and role of
-    what was trained online), experiments.csv (of which commit and settings they are) and
+    """Write games.parquet (one row an evaluation game), curves.csv (one an iteration, log and role
+    of what was trained online), experiments.csv (of which commit and settings they are) and
     results.json; returns the table of the results, as Markdown.
 
-    The CSV files also keep what the table leaves out; of seeds that is told on standard error.
+    The tables also keep what the table leaves out; of seeds that is told on standard error.
 
     Raises:
         AriaError: no seed of the study has been run, here or in what `out` has; or an experiment
@@ -92,7 +92,7 @@ def results(study: Study, out: Path) -> str:
     here = study.of(seeds)
     places = here.places()
     trained = [p for p in places if p.variant in done[p.experiment]["online"]["variants"]]
-    games = _kept(out / "games.csv", here, [_evaluation(place) for place in places])
+    games = _kept(out / "games.parquet", here, [_evaluation(place) for place in places])
     curves = _kept(out / "curves.csv", here, [_curve(place) for place in trained])
     ran = _kept(out / "experiments.csv", here, [_experiments(here)])
     return _tell(study, out, _commits(study, games, ran), games, curves)
@@ -189,7 +189,7 @@ def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFram
     rows = pd.concat(filled)
     order = [name for name in ("seed", "variant") if name in rows]
     rows = rows.sort_values(order, kind="stable", ignore_index=True)
-    write_csv(path, rows)
+    (write_parquet if path.suffix == ".parquet" else write_csv)(path, rows)
     return rows
 
 
@@ -197,6 +197,8 @@ def _earlier(path: Path) -> pd.DataFrame:
     """A table that was written before; old curves get the categories that their games are of."""
     if not path.exists():
         return pd.DataFrame(columns=["seed", "variant"])
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
     texts = {"commit": str, "settings": str}  # digits alone are no number
     rows = pd.read_csv(path, keep_default_na=False, dtype=texts)
     if "log" in rows and "category" not in rows:
