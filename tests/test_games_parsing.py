@@ -619,6 +619,19 @@ def test_json_gains_may_be_texts():
     assert bargain('{"alice_gain": "60", "bob_gain": 40}') == ("offer", 60)
 
 
+def test_a_json_acceptance_may_repeat_what_stands_and_nothing_else():
+    assert negotiate('{"decision": "accept", "product_price": "110"}') == ("accept", None)
+    for text in (
+        '{"decision": "accept", "alice_gain": 40, "bob_gain": 60}',
+        '{"decision": "accept", "bob_gain": "60"}',
+    ):
+        assert bargain(text) == ("accept", None)
+        with pytest.raises(IllegalMove, match="Either decide"):
+            bargain(text, standing=45)
+    with pytest.raises(IllegalMove, match="Either decide"):
+        bargain('{"decision": "accept", "alice_gain": 40, "bob_gain": 50}')
+
+
 @pytest.mark.parametrize(
     "text",
     ['{"decision": "accept", "price": 100}', '{"decision": "offer"}', '{"price": "about 5"}'],

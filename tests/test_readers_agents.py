@@ -24,6 +24,7 @@ from malformed import cases
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import Episode
+from aria_dvc.records.formats.openai import chat_of
 from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_entries, read_log
 from aria_dvc.records.reading import Reading
@@ -110,6 +111,11 @@ def test_words_and_calls_of_a_message_are_one_action():
     ]
     refusal = {"role": "assistant", "content": None, "refusal": "I cannot."}
     assert said(only({"messages": [refusal], "reward": 0})) == [("assistant", "I cannot.")]
+
+
+def test_an_assistant_may_say_nothing_and_that_is_a_turn():
+    chat = [{"role": role, "content": text} for role, text in (("user", "hi"), ("assistant", " "))]
+    assert [said.text for said in chat_of(chat).utterances] == ["hi", "(empty)"]
 
 
 def test_a_developer_instructs_an_assistant_and_acts_elsewhere():

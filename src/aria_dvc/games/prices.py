@@ -85,7 +85,7 @@ def read(
     """
     fields = parsing.json_move(text, _KEYS)
     if fields is not None:
-        return _read_json(fields, highest)
+        return _read_json(fields, highest, made)
     marked, amounts = mark_amounts(parsing.plain(text), scale)
     marked = plainer(marked)
     parts = parsing.sentences(marked)
@@ -93,8 +93,8 @@ def read(
     return reader.stated_move(Text(marked, parts, decisions(parts), reader.offered(parts)), made)
 
 
-def _read_json(fields: dict[str, Any], highest: Fraction) -> Move:
-    prices = json_offer(fields, _KEYS[:2])
+def _read_json(fields: dict[str, Any], highest: Fraction, made: Sequence[Fraction]) -> Move:
+    prices = json_offer(fields, _KEYS[:2], {key: made[-1] for key in _KEYS[:2] if made})
     if isinstance(prices, Move):
         return prices
     if len(prices) != 1 or not isinstance(prices[0], Fraction):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -194,16 +194,24 @@ def _number(value: Any) -> Any:
     return exact_number(plain[1].replace(",", "")) if plain else value
 
 
-def json_offer(fields: dict[str, Any], keys: Sequence[str]) -> Move | list[Any]:
+def json_offer(
+    fields: dict[str, Any], keys: Sequence[str], standing: Mapping[str, Fraction]
+) -> Move | list[Any]:
     """The decision of a JSON move, or what it says under the `keys` of an offer.
 
+    Args:
+        standing: what the standing offer has under the keys; an acceptance may repeat it.
+
     Raises:
-        IllegalMove: both an acceptance and an offer, or an unknown decision.
+        IllegalMove: both an acceptance and another offer, or an unknown decision.
     """
-    offered = [_number(fields[key]) for key in keys if key in fields]
+    named = {key: _number(fields[key]) for key in keys if key in fields}
+    offered = list(named.values())
     told = fields.get("decision")
     proposes = offered and isinstance(told, str) and _OFFERS.fullmatch(told.strip().lower())
     decision = json_decision(told) if "decision" in fields and not proposes else None
+    if decision == "accept" and named and named.items() <= standing.items():
+        return Move("accept")
     if decision in ("accept", "outside") and offered:
         raise IllegalMove("accept_and_offer", "Either decide or make an offer.")
     return Move(decision) if decision and not offered else offered

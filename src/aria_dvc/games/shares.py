@@ -155,7 +155,7 @@ def read(text: str, role: str, money: Fraction, made: Sequence[Fraction]) -> Mov
     """
     fields = parsing.json_move(text, _KEYS)
     if fields is not None:
-        return _read_json(fields, money)
+        return _read_json(fields, money, made)
     reader, said = _understood(text, role, money)
     return reader.stated_move(said, made)
 
@@ -183,8 +183,9 @@ def _parts_of_whole(marked: str, amounts: Sequence[Amount], money: Fraction) -> 
     return _RATIO.sub(told, marked)
 
 
-def _read_json(fields: dict[str, Any], money: Fraction) -> Move:
-    gains = json_offer(fields, _KEYS[:2])
+def _read_json(fields: dict[str, Any], money: Fraction, made: Sequence[Fraction]) -> Move:
+    standing = dict(zip(_KEYS[:2], (made[-1], money - made[-1]), strict=True)) if made else {}
+    gains = json_offer(fields, _KEYS[:2], standing)
     if isinstance(gains, Move):
         if gains.kind == "outside":
             raise IllegalMove("bad_json", 'The decision must be "accept" or "reject".')

@@ -1,7 +1,8 @@
 """One chat message as agents write it (OpenAI): who speaks, and the text of what it does.
 
 A tool call is an action: its text is `name(key=value, ...)`, arguments sorted by name and written
-as JSON, below the message's own words. A reply of a tool may be empty, which is written (empty).
+as JSON, below the message's own words. A reply of a tool may be empty, and an assistant may
+say "" (no content at all is a call that was lost), which is written (empty).
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def _text(message: Mapping[str, Any], index: int) -> Any:
     calls = [call_text(call, index) for call in _calls(message, index)]
     if calls:
         return "\n".join([content, *calls] if content and content.strip() else calls)
-    if message["role"] in TOOLS and not (content or "").strip():
+    silent = message["role"] == ASSISTANT and isinstance(message.get("content"), str)
+    if (silent or message["role"] in TOOLS) and not (content or "").strip():
         return EMPTY
     return content
 
