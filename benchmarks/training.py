@@ -4,8 +4,9 @@
 
 All ways train the same actions with the same trainer, LoRA and token budget (params.yaml's unless
 given), and compute logits only where a loss is taken. `turn` and `padded` keep the frozen weights
-in float32 and cast them at every product; `packed` holds them in the precision of play. The ways
-take turns, and the fastest round of each counts. Prints JSON.
+in float32 and cast them at every product; `packed` holds them in the precision of play. `lanes` is
+`packed` with the micro-batches side by side (pace.processes); all others share every product among
+the cores. The ways take turns, and the fastest round of each counts. Prints JSON.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Way:
     one_turn: bool = False
     packed: bool = False
     own_precision: bool = False
+    lanes: bool = False
 
 
 WAYS = {
@@ -60,6 +62,7 @@ WAYS = {
     "padded": Way(),
     "packed, float32 weights": Way(packed=True),
     "packed": Way(packed=True, own_precision=True),
+    "lanes": Way(packed=True, own_precision=True, lanes=True),
 }
 
 
@@ -137,7 +140,8 @@ class Epoch:
             cast_by_autocast(self.model)
         self.examples = one_turn_each(examples) if way.one_turn else list(examples)
         self.collate = policy_collate(pad_id, model=self.model if way.packed else None)
-        self.settings = FitSettings(learning_rate=1e-4, seed=0, pace=pace)
+        own = pace if way.lanes else pace.model_copy(update={"processes": 1})
+        self.settings = FitSettings(learning_rate=1e-4, seed=0, pace=own)
 
     def run(self, batches: list[np.ndarray]) -> tuple[float, float, float]:
         """Seconds and CPU seconds of the steps, and the last one's loss."""
@@ -190,12 +194,19 @@ def measure(
     count = len({(dialogue.log, dialogue.episode_id) for dialogue in found})
     costs = {name: epoch.cost(times[name], count) for name, epoch in epochs.items()}
     report: dict[str, Any] = {name: asdict(cost) for name, cost in costs.items()}
-    slow, fast = costs.get("padded"), costs.get("packed")
-    if slow and fast:
-        report["times_fewer_tokens"] = round(slow.computed_tokens / fast.computed_tokens, 2)
-        report["times_faster"] = round(slow.seconds / fast.seconds, 2)
-        report["times_less_cpu"] = round(slow.cpu_seconds / fast.cpu_seconds, 2)
+    for slow, fast in (("padded", "packed"), ("packed", "lanes")):
+        if slow in costs and fast in costs:
+            report[f"{fast} beside {slow}"] = ratios(costs[slow], costs[fast])
     return report
+
+
+def ratios(slow: Cost, fast: Cost) -> dict[str, float]:
+    """What `fast` saves."""
+    return {
+        "times_fewer_tokens": round(slow.computed_tokens / fast.computed_tokens, 2),
+        "times_faster": round(slow.seconds / fast.seconds, 2),
+        "times_less_cpu": round(slow.cpu_seconds / fast.cpu_seconds, 2),
+    }
 
 
 def main() -> None:

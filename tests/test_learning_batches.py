@@ -36,10 +36,10 @@ def test_every_sequence_once_an_epoch_within_the_token_budget(
     data = paired(lengths)
     batches = global_batches(len(data), batch_size, 2, seed)
     plan = make_plan(data, batches, budget, cut_padded, processes)
-    assert len(plan.micro) == plan.steps * plan.accumulation * processes
-    per_step = plan.accumulation * processes
+    assert len(plan.micro) == plan.steps
     for step, batch in enumerate(batches):
-        micro = plan.micro[step * per_step : (step + 1) * per_step]
+        micro = plan.micro[step]
+        assert len(micro) == plan.accumulation * processes
         with_tokens = [i for i in batch if lengths[i]]
         assert sorted(i for group in micro for i in group) == sorted(with_tokens)
         assert all(len(g) * max(lengths[i] for i in g) <= budget for g in micro if g)

@@ -21,7 +21,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from aria_dvc.arena.sessions import Games, play_together
 from aria_dvc.cache.folder import VARIABLE as CACHE_VARIABLE
 from aria_dvc.cache.folder import cache_folder
-from aria_dvc.cores import default_threads
+from aria_dvc.cores import cores_of_lane, lanes
 from aria_dvc.errors import AriaError
 from aria_dvc.models.quiet import quiet_libraries
 from aria_dvc.progress import log_to_stderr
@@ -30,7 +30,6 @@ from aria_dvc.records.episodes import Episode
 if TYPE_CHECKING:
     from aria_dvc.params import Params
 
-MOST = 4
 LOOK_S = 1.0  # how often a process looks whether the one that started it is still there
 
 
@@ -54,11 +53,7 @@ def processes(params: Params, sessions: Sequence[Games]) -> int:
     """How many processes play; 1 where no model plays in process, and by default on a GPU."""
     if not any(session.plays_in_process for session in sessions):
         return 1
-    if params.pace.processes != "auto":
-        return params.pace.processes
-    import torch
-
-    return 1 if torch.cuda.is_available() else min(MOST, default_threads())
+    return lanes(params.pace.processes)
 
 
 def _missing(params: Params, sessions: Sequence[Games], workers: int) -> list[tuple[Games, ...]]:
@@ -78,7 +73,7 @@ def _play_apart(params: Params, shares: Sequence[Sequence[Games]], title: str) -
     workers = len(shares)
     pace = params.pace.model_copy(update={"cache_gib": params.pace.cache_gib / workers})
     shared = params.model_copy(update={"pace": pace})
-    threads = max(1, default_threads() // workers)
+    threads = cores_of_lane(workers)
     try:
         with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=threads):
             joblib.Parallel(batch_size=1, pre_dispatch="all")(

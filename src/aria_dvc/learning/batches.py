@@ -28,23 +28,25 @@ Cut = Callable[[Sequence[Any], int], list[list[int]]]
 class Plan:
     """Which sequences each micro-batch holds.
 
-    micro: indices into the data; micro-batch m of process p at step s stands at
-        (s * accumulation + m) * processes + p.
+    micro: of every step its micro-batches, as indices into the data; number m of process p stands
+        at m * processes + p.
     step_actions: (steps,) actions in each global batch.
+    lanes: in which the one process computes a step's micro-batches (see lanes.py), or 1.
     """
 
-    micro: list[list[int]]
+    micro: list[list[list[int]]]
     step_actions: list[int]
-    accumulation: int
     processes: int
+    lanes: int
 
     @property
     def steps(self) -> int:
         return len(self.step_actions)
 
-    def actions_of(self, index: int) -> int:
-        """Actions in the global batch that micro-batch `index` belongs to."""
-        return self.step_actions[index // (self.accumulation * self.processes)]
+    @property
+    def accumulation(self) -> int:
+        """Items of a process's dataset that make a step."""
+        return 1 if self.lanes > 1 else len(self.micro[0]) // self.processes
 
 
 def global_batches(count: int, batch_size: int, epochs: float, seed: int) -> list[np.ndarray]:
@@ -74,6 +76,7 @@ def make_plan(
     tokens_per_batch: int,
     cut: Cut,
     processes: int = 1,
+    lanes: int = 1,
 ) -> Plan:
     """Cut global batches into micro-batches; every step gets the same number per process.
 
@@ -81,18 +84,20 @@ def make_plan(
 
     Args:
         cut: the collator's (see `Collate.cut`).
+        lanes: if there are several, every step gets a multiple of that number, not all the same.
     """
     cuts = []
     for batch in batches:
         live = [int(i) for i in batch if len(data[i][0])]
         groups = cut([data[i][0] for i in live], tokens_per_batch)
         cuts.append([[live[place] for place in group] for group in groups])
-    accumulation = max(1, *(math.ceil(len(groups) / processes) for groups in cuts))
-    micro: list[list[int]] = []
-    for groups in cuts:
-        micro += _spread(groups, accumulation * processes)
+    wide = lanes if lanes > 1 else processes
+    counts = [max(1, math.ceil(len(groups) / wide)) * wide for groups in cuts]
+    if lanes == 1:
+        counts = [max(counts)] * len(cuts)
+    micro = [_spread(groups, count) for groups, count in zip(cuts, counts, strict=True)]
     actions = [sum(int(np.isfinite(data[i][1]).sum()) for i in batch) for batch in batches]
-    return Plan(micro, actions, accumulation, processes)
+    return Plan(micro, actions, processes, lanes)
 
 
 def _spread(groups: list[list[int]], count: int) -> list[list[int]]:
@@ -121,20 +126,36 @@ class Collate(Protocol):
         """Places of the sequences of each micro-batch, of at most `budget` computed tokens."""
 
 
+@dataclass(frozen=True, slots=True)
 class MicroBatches:
-    """A map-style dataset: item i is micro-batch i of the plan, collated when asked for."""
+    """A map-style dataset: item i is the plan's i-th micro-batch, collated when asked for."""
 
-    def __init__(self, data: Sequence[Member], plan: Plan, collate: Collate) -> None:
-        self.data = data
-        self.plan = plan
-        self.collate = collate
+    data: Sequence[Member]
+    plan: Plan
+    collate: Collate
 
     def __len__(self) -> int:
-        return len(self.plan.micro)
+        return sum(map(len, self.plan.micro))
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        members = [self.data[i] for i in self.plan.micro[index]]
-        return self.collate(members or [_silent(self.data)], self.plan.actions_of(index))
+    def __getitem__(self, index: int) -> Any:
+        step, place = divmod(index, len(self.plan.micro[0]))
+        return self.collated(step, self.plan.micro[step][place])
+
+    def collated(self, step: int, group: Sequence[int]) -> dict[str, Any]:
+        """A micro-batch of that step: what the collator makes of `group`."""
+        members = [self.data[i] for i in group]
+        return self.collate(members or [_silent(self.data)], self.plan.step_actions[step])
+
+
+class WholeSteps(MicroBatches):
+    """A map-style dataset: item s is the list of the micro-batches of step s, for lanes."""
+
+    def __len__(self) -> int:
+        return self.plan.steps
+
+    def __getitem__(self, index: int) -> Any:
+        groups = [group for group in self.plan.micro[index] if group] or [[]]
+        return [self.collated(index, group) for group in groups]
 
 
 def _silent(data: Sequence[Member]) -> Member:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from aria_dvc.learning.examples import PLAIN, Example, SampledAt
 from aria_dvc.learning.packing import Laying, model_inputs
 from aria_dvc.learning.tree_attention import use_tree_attention
+from aria_dvc.models.hooks import hooked
 from aria_dvc.models.nucleus import nuclei
 
 Tensors = dict[str, torch.Tensor]
@@ -96,18 +97,16 @@ def policy_collate(pad_id: int, keep_zero: bool = False, *, model: Any = None) -
     return PolicyCollate(pad_id, packed, keep_zero)
 
 
-@contextmanager
-def only_at(head: torch.nn.Module, rows: torch.Tensor) -> Iterator[None]:
+def only_at(head: torch.nn.Module, rows: torch.Tensor) -> AbstractContextManager[None]:
     """Make the output head see only the places in `rows`: (B, L, H) becomes (U, H).
 
     A hook on the head works inside any wrapper (DDP, FSDP, DeepSpeed, LoRA), and the other
     positions' logits, most of the memory of a step, are never computed.
     """
-    handle = head.register_forward_pre_hook(lambda module, args: (_flat(args[0])[rows], *args[1:]))
-    try:
-        yield
-    finally:
-        handle.remove()
+    return hooked(
+        head.register_forward_pre_hook,
+        lambda module, args: (_flat(args[0])[rows], *args[1:]),
+    )
 
 
 def _flat(hidden: torch.Tensor) -> torch.Tensor:

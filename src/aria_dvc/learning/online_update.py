@@ -69,6 +69,7 @@ def update(
     if process_state().is_main_process and checkpoint.is_dir():  # of an iteration cut short
         discard(checkpoint)
     make_deterministic(task.seed)
+    penalty = _penalty(objective)
     trainer = fit(
         PolicyTrainer,
         task.model,
@@ -87,7 +88,8 @@ def update(
         done=done,
         tracking=task.tracking,
         objective=objective,
-        penalty=_penalty(objective),
+        penalty=penalty,
+        alone=penalty is not None,
     )
     measured = _measured(task, trainer, objective.sequences(data), done)
     _unwrap(task, trainer)

@@ -171,6 +171,7 @@ class PolicyRun:
             seed=self.seed,
             pace=self.pace,
         )
+        penalty = self.penalty()
         return fit(
             PolicyTrainer,
             model,
@@ -183,7 +184,8 @@ class PolicyRun:
             resume=run.last_checkpoint(),
             tracking=self.tracking,
             objective=self.objective,
-            penalty=self.penalty(),
+            penalty=penalty,
+            alone=penalty is not None,
         )
 
     @property

@@ -22,6 +22,7 @@ from aria_dvc.learning.batches import Collate, Paired
 from aria_dvc.learning.examples import Key
 from aria_dvc.learning.packing import Laying, model_inputs
 from aria_dvc.learning.tree_attention import use_tree_attention
+from aria_dvc.models.hooks import hooked
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import load_adapter
 from aria_dvc.models.source import ModelSource
@@ -75,13 +76,10 @@ def regression_collate(
 @contextmanager
 def all_scores(model: Any) -> Iterator[list[torch.Tensor]]:
     """Catch the head's output for every token, (B, L, 1); the model itself returns the last."""
-    head = score_head(model)
     caught: list[torch.Tensor] = []
-    handle = head.register_forward_hook(lambda module, args, output: caught.append(output))
-    try:
+    register = score_head(model).register_forward_hook
+    with hooked(register, lambda module, args, output: caught.append(output)):
         yield caught
-    finally:
-        handle.remove()
 
 
 def score_head(model: Any) -> Any:

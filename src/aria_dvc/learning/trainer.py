@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,10 +22,18 @@ import pandas as pd
 import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
+from aria_dvc.cores import lanes
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_csv
-from aria_dvc.learning.batches import Collate, Member, MicroBatches, Plan, make_plan
+from aria_dvc.learning.batches import Collate, Member, MicroBatches, Plan, WholeSteps, make_plan
 from aria_dvc.learning.checkpoints import MarkComplete, process_state
+from aria_dvc.learning.lanes import (
+    Gradients,
+    add_to,
+    computes_alone,
+    gradients_of,
+    side_by_side,
+)
 from aria_dvc.learning.trackers import NOWHERE, Tracking
 from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.models.quiet import quiet_transformers
@@ -57,10 +66,14 @@ class MicroBatchTrainer(Trainer, ABC):
 
     loss_is_scaled_for_ga = True
 
-    def __init__(self, *args: Any, horizon: int | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, horizon: int | None = None, lanes: int = 1, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.horizon = horizon
+        self.lanes = lanes
         self._noted: dict[str, torch.Tensor] = {}
+        self._of_lane = threading.local()
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """The learning rate's course over `horizon` steps, of which these may be a part."""
@@ -86,6 +99,26 @@ class MicroBatchTrainer(Trainer, ABC):
         loss = loss * self.args.world_size
         return (loss, None) if return_outputs else loss
 
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        """A micro-batch, or with lanes all of a step: adds to the gradients, returns the loss."""
+        if isinstance(inputs, dict):
+            return super().training_step(model, inputs, num_items_in_batch)
+        model.train()
+        parameters = [one for one in model.parameters() if one.requires_grad]
+
+        def compute(batch: dict[str, torch.Tensor]) -> tuple[Gradients, dict[str, torch.Tensor]]:
+            self._of_lane.noted = {}
+            loss = self.compute_loss(model, batch)
+            return gradients_of(loss, parameters), self._of_lane.noted
+
+        total = 0.0
+        for gradients, noted in side_by_side(compute, inputs, self.lanes):
+            add_to(parameters, gradients)
+            total = total + gradients.loss
+            for name, value in noted.items():
+                self.note(name, value)
+        return total
+
     def _clip_grad_norm(self, model: Any) -> Any:
         """Checked before the optimiser moves: no checkpoint ever holds a poisoned weight."""
         norm = super()._clip_grad_norm(model)
@@ -98,7 +131,8 @@ class MicroBatchTrainer(Trainer, ABC):
 
     def note(self, name: str, value: torch.Tensor) -> None:
         """Add a micro-batch's share of a figure of the step, logged beside its loss."""
-        self._noted[name] = self._noted.get(name, 0.0) + value.detach()
+        noted = getattr(self._of_lane, "noted", self._noted)
+        noted[name] = noted.get(name, 0.0) + value.detach()
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:
@@ -141,6 +175,7 @@ def fit(
     resume: str | None = None,
     done: int = 0,
     tracking: Tracking = NOWHERE,
+    alone: bool = False,
     **extra: Any,
 ) -> MicroBatchTrainer:
     """Train `model` on `batches` (indices into `data`), one optimiser step each.
@@ -150,17 +185,21 @@ def fit(
         resume: a checkpoint to go on from. If `done` is 0 it stands within these batches,
             otherwise it ends the `done` steps that came before them.
         tracking: who is told of every step's figures.
+        alone: the loss changes the model for a while, so micro-batches follow one another.
         extra: further arguments of the trainer class.
 
     Returns:
         The trainer after its last step.
     """
-    plan = make_plan(data, batches, settings.pace.tokens_per_batch, collate.cut, world()[0])
+    side = 1 if alone else _lanes(model, settings.pace)
+    budget = settings.pace.tokens_per_batch
+    plan = make_plan(data, batches, budget, collate.cut, world()[0], side)
     trainer = kind(
         model=model,
         args=_arguments(folder, plan, settings, done, tracking),
-        train_dataset=MicroBatches(data, plan, collate),
+        train_dataset=(WholeSteps if side > 1 else MicroBatches)(data, plan, collate),
         data_collator=take_whole,
+        lanes=side,
         callbacks=[LiveLoss(folder / "live"), MarkComplete(), *tracking.callbacks(folder)],
         horizon=settings.horizon,
         **extra,
@@ -186,6 +225,13 @@ def _resuming(checkpoint: str | None) -> Iterator[None]:
             f"the checkpoint {checkpoint} holds more than weights, which no training here wrote: "
             "delete that folder and run again"
         ) from None
+
+
+def _lanes(model: Any, pace: Pace) -> int:
+    """Micro-batches that are computed side by side: on the CPU, by the one process there is."""
+    if torch.cuda.is_available() or world()[0] > 1 or computes_alone(model):
+        return 1
+    return lanes(pace.processes)
 
 
 def _arguments(

@@ -372,8 +372,9 @@ def _print_measured(plans: Sequence[Estimator], params: Params, pace: Pace) -> N
     print("\n".join([*lines, ""]), flush=True)
     rows = [("method", "estimate GiB", "measured", "ratio", "tokens/s", "measured", "utilisation")]
     for plan in plans:
-        # checkpoints take time and memory of their own, which are the disk's
-        steady = pace.model_copy(update={"checkpoint_every": 1_000_000})
+        # checkpoints take time and memory of their own, which are the disk's; the estimate is of
+        # one micro-batch at a time, as a GPU has it
+        steady = pace.model_copy(update={"checkpoint_every": 1_000_000, "processes": 1})
         found = measure(Case(plan.shape, plan.training, plan.load, params.policy, steady))
         speed = plan.tokens_per_second(0.0)
         reached = found.tokens_per_second / speed * machine.utilisation

@@ -50,8 +50,8 @@ class Pace(Block):
 
     processes: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
         "auto",
-        description="processes that play side by side; auto = one a core, four at the most, where "
-        "a model plays on the CPU, else 1; each loads the model",
+        description="processes that play, and micro-batches that train, side by side; auto = one a "
+        "core, four at the most, on the CPU, else 1; each process loads the model",
     )
     in_flight: int = Field(
         ge=1, description="games that a process plays at once; more = faster, more memory"
