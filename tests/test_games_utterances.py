@@ -179,31 +179,30 @@ def test_what_is_said_for_a_move_is_read_as_that_move(game, whole, role):
 
 
 def test_of_what_was_written_without_a_look_at_the_parser_most_is_read_and_nothing_misread():
-    """`utterances_blind.csv`, in three sets, in the manner of large and small models, of people in
-    a chat and in a laboratory; on the table are $4,000 for Alice of $10,000, and a price of $140.
+    """`utterances_blind.csv`, in sets by several writers, in the manner of large and small models,
+    of people in a chat and in a laboratory; on the table are $4,000 for Alice of $10,000, and a
+    price of $140.
 
-    The first two were looked at when the parser was mended, the third only afterwards.
+    All were looked at when the parser was mended, the last three also to find what must not be
+    read: what reads more of them in general, misreads others.
     """
     table = {
         "bargaining": {"role": "alice", "whole": "10000", "standing": "4000"},
         "negotiation": {"role": "bob", "whole": "100", "standing": "140"},
     }
     least = {
-        ("bargaining", "1"): 0.79,
-        ("bargaining", "2"): 0.88,
-        ("bargaining", "3"): 0.80,
-        ("negotiation", "1"): 0.83,
-        ("negotiation", "2"): 0.78,
-        ("negotiation", "3"): 0.73,
+        "bargaining": [0.80, 0.89, 0.85, 0.54, 0.77, 0.53],
+        "negotiation": [0.85, 0.80, 0.76, 0.58, 0.65, 0.54],
     }
     rows = list(csv.DictReader((DATA / "utterances_blind.csv").read_text("utf-8").splitlines()))
-    read: dict[tuple[str, str], list[bool]] = {of: [] for of in least}
+    sets = range(len(least["bargaining"]))
+    read: dict[tuple[str, int], list[bool]] = {(game, n): [] for game in least for n in sets}
     for row in rows:
         on = table[row["game"]]
         found = meaning(row["game"], {**row, **on})
         repeated = row["meaning"] == "accept" and found == ("offer", Fraction(on["standing"]))
         if row["meaning"] != "unclear":
-            read[row["game"], row["set"]].append(found == meant(row))
+            read[row["game"], int(row["set"]) - 1].append(found == meant(row))
         assert found in (meant(row), ("unclear", None)) or repeated, row["text"]
     shares = {of: sum(found) / len(found) for of, found in read.items()}
-    assert all(shares[of] >= least[of] for of in least), shares
+    assert all(share >= least[game][number] for (game, number), share in shares.items()), shares

@@ -16,14 +16,38 @@ _WILLING = (
 )
 _DOING = (
     r"(?:accept|take|do|go|come|drop|sell|buy|pay|settle|agree|raise|lower|reduce|give|let"
-    r"|meet|accepting|taking|doing|going|coming|selling|buying|paying|settling|dropping|lowering)\b"
+    r"|meet|letting|accepting|taking|doing|going|coming|selling|buying|paying|settling|dropping|lowering)\b"
 )
 _NAME = r"(?:me|you|alice|bob)"
+_HOPED = (
+    r"i (?:was|had been|had|have) (?:(?:initially|originally|really|honestly) )?(?:hoping|hoped)"
+    r" (?:for|to (?:pay|receive|have|keep|get(?: it| this| the product)?(?: for)?))"
+    r"(?: (?:something|a (?:bit|little)))?(?: (?:closer to|around|about|roughly))?"
+    r" (?:more|less|better|<\d+>|an? (?:\w+ )?(?:discount|division|split|price|share))"
+)
+"""A sigh before a move: what it names is not asked for any more."""
 _FOR_ONE = r"<\d+> (?:for|to) (?:me|you|alice|bob)"
 _REWRITES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"\bi am (?:afraid|sorry)(?: (?:that|but))?,? (?=i\b[^.?!]*<\d+>)", ""),
+        (rf"\b{_HOPED} ?, but ", ""),
+        (rf"\b(?:although|though|while) {_HOPED} ?, ", ""),
+        (
+            r"\b(?:go ahead|proceed) with (?:the|this|my) (?:sale|purchase|deal|trade)"
+            r" (?=(?:at|for) (?:<\d+>|(?:your|the) (?:asking )?price\b))",
+            "buy it ",
+        ),
+        (
+            r"(^|[.!,] )i am buying(?: it| this)?(?: from you)?"
+            r" (?=(?:at|for) (?:your|the) (?:asking )?price\b)",
+            r"\1i will buy it ",
+        ),
+        (
+            r"(^|[.!,] )(?:so )?i am (?:raising|increasing|lowering|reducing) my (?:offer|bid)"
+            r"(?: up| down)? to (?=<\d+>)",
+            r"\1i propose ",
+        ),
         (r"\bfrom <\d+> to (?=<\d+>)", "to "),
         (r",? ?\b(?:instead of|rather than) (?:your |the )?<\d+>", ""),
         (
@@ -103,7 +127,8 @@ _REWRITES = [
         ),
         (
             r"\b(?:can|could|shall|should|may) we (?:please |maybe |perhaps |just )*"
-            rf"(?:agree (?:on|to)|settle (?:on|at|for)|say|do|go with|make it|meet at) {_AHEAD}",
+            r"(?:agree (?:on|to|that)|settle (?:on|at|for)|say|do|go with|make it|meet at)"
+            rf" {_AHEAD}",
             "i propose ",
         ),
         (rf"\bwhy (?:not|do not we) (?:just )?(?=split|divide|go|do|share){_AHEAD}", "i propose "),
@@ -115,7 +140,7 @@ _REWRITES = [
         (r"\bas (?:low|high|far) as (?=<\d+>)", "to "),
         (
             r"\b(?:would|does) (<\d+>) (?:work|do|suit you|be (?:ok|okay|fine|good|acceptable"
-            r"|possible|alright|fair))(?: (?:for|with|to) you)?\?",
+            r"|agreeable|possible|alright|all right|fair))(?: (?:for|with|to) you)?\?",
             r"i propose \1?",
         ),
         (r"\bis (<\d+>) (?:ok|okay|fine|good|acceptable) (?:for|with|to) you\?", r"i propose \1?"),
@@ -124,6 +149,9 @@ _REWRITES = [
             "i propose to ",
         ),
         (r"\bhow (?:does|would|do) (<\d+>) sound\b", r"i propose \1"),
+        (rf"\bhow would you feel about {_AHEAD}", "i propose "),
+        (r"\bmeet me at (<\d+>)\?", r"i propose \1?"),
+        (r"\bby moving (?:up |down )?to (?=<\d+>)", "at "),
         (r"\blet us (?:just )?(?:say|agree (?:on|to)) (?=[^.?!]{0,20}<\d+>)", "i propose "),
         (r"\bthe (?:whole )?(?:hundred|million|thousand)(?: dollars)?\b", "the total"),
         (

@@ -46,6 +46,7 @@ _GRUMBLE = re.compile(
 """The same before an acceptance."""
 _NO_OBJECTION = re.compile(
     r"(?:^|, )(?:why not|there is no (?:use|point|sense) in \w+(?: \w+){0,8}"
+    r"|no more (?:haggling|arguing)(?: from me)?"
     r"|(?:(?:i have|there is) )?no (?:problems?|worries|doubt|rush|regrets"
     r"|hard feelings|objections?|complaints?))(?=,|$)"
 )
@@ -55,7 +56,7 @@ _GOES_ON = re.compile(
     r"(?<!\byou )\b(?:let us (?!(?:do|close|finish|end|conclude|finalize|seal) (?:it|this|that"
     r"|the deal)\b|trade\b|shake\b|move on\b"
     rf"|{_SETTLE} (?:your|that|this)\b)"
-    r"|propose|suggest|continue|negotiate)\b"
+    r"|propose|suggest|continue|(?<!your willingness to )negotiate)\b"
 )
 _ALTERNATIVE = re.compile(r"\b(?:but|however|although|though|yet|or|rather than)\b")
 
@@ -70,7 +71,7 @@ _HEDGES = (
     r"|essentially|technically|theoretically|hypothetically|ideally|usually|normally|generally"
     r"|initially|originally|previously|formerly|recently|eventually|jokingly|ironically"
     r"|sarcastically|falsely|differently|separately|equally|evenly|daily|weekly|monthly|yearly"
-    r"|reply|apply|rely|early"
+    r"|reply|apply|rely|early|seriously|personally|slowly|badly|poorly|lightly"
 )
 """Words in -ly that leave it open whether, when or how far something is accepted."""
 _ADVERB = rf"(?!(?:{_HEDGES})\b)\w+ly"
@@ -93,10 +94,12 @@ _NOUN = (
 )
 _OFFER = (
     rf"(?:{_WHICH} (?:{_NOUN}|ask)"
-    r"(?: of (?:alice|bob)| (?:that )?you (?:proposed|offered|suggested))?"
+    r"(?: of (?:alice|bob)| (?:that )?you (?:have )?(?:proposed|offered|suggested|made(?: me)?"
+    r"|ask(?:ed)?(?: for)?|are asking(?: for)?))?"
     r"|(?:your|the|this|that) (?:amount|number|figure))"
 )
-_THING = rf"(?:it|this|that|these|those|{_OFFER})"
+_WHAT = r"what you (?:are (?:asking|offering)|ask|asked|offer|offered|propose|proposed)(?: for)?"
+_THING = rf"(?:it|this|that|these|those|{_OFFER}|{_WHAT})"
 _RIVALS = ("your", "alice's", "bob's")
 _EARLIER = re.compile(
     r"\b(?P<whose>your|the|this|that|those|bob's|alice's) (?:\w+ )?"
@@ -105,7 +108,8 @@ _EARLIER = re.compile(
 )
 _NAMED = (
     r"(?:(?= .*<\d+>)(?: (?:<\d+>|[/-]|of it|of|at|for|with|to|on|and|a|the|your|total|price|share"
-    r"|split|points|product|item|goods|(?:for|to) (?:me|you|alice|bob)"
+    r"|split|points|product|item|goods|(?:for|to) (?:me|myself|you|alice|bob)"
+    r"|from (?:you|alice|bob)"
     r"|(?:that )?(?:i|you|alice|bob) (?:will )?(?:gets?|receives?|takes?|keeps?|have|has)))+)?"
 )
 """The amounts of an offer, in words that can say nothing else."""
@@ -114,15 +118,18 @@ _MANNER = (
     rf"(?: (?:now|right away|{_ADVERB}|too|with (?:pleasure|thanks)|and (?:thanks|thank you)))?"
 )
 _ONWARD = (
-    r"(?: and (?:(?:move forward|proceed|go ahead)(?: with (?:it|this|the \w+))?"
+    r"(?: and (?:i )?look(?:ing)? forward to (?:(?:doing business|working|dealing|trading) with you"
+    r"(?: again)?|receiving (?:it|the product|the item)|the delivery)"
+    r"| and (?:(?:move forward|proceed|go ahead)(?: with (?:it|this|the \w+))?"
     r"|(?:complete|finalize|finalise|close|seal) (?:it|this|the \w+)))?"
 )
 _TO_THING = rf"(?: (?:to |with )?{_THING})?"
 _I_ACCEPT = re.compile(rf"\b(?:i|we) {_READY}accept\b")
 _ACCEPT = re.compile(
-    rf"{_FILLER}(?:i|we) (?:{_READY}(?:accept|agree)|am (?:accepting|agree|agreeing)"
+    rf"{_FILLER}(?:i|we) (?:{_READY}(?:accept|agree|consent)|am (?:accepting|agree|agreeing)"
     r"|(?:(?:have )?(?:decided|chosen)|choose|decide) to accept"
-    rf"|{_READY}agree to (?:pay|buy|sell)(?: it)?(?=.* <\d+>)){_TO_THING}:?{_NAMED}{_AS_IS}"
+    rf"|{_READY}agree to (?:pay|buy|sell)(?: it)?(?:(?=.* <\d+>)| (?:at|for) {_OFFER}))"
+    rf"{_TO_THING}:?{_NAMED}{_AS_IS}"
     rf"{_MANNER}{_ONWARD}{_CLOSING}"
 )
 _POLITE = (
@@ -141,7 +148,7 @@ _POLITE = (
 _SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:sure |yes )?(?:{_PRAISE}), )*"
 _AGREED = (
     r"(?:accepted|agreed|sold|done deal|offer accepted|we have an agreement|we are agreed|you win"
-    r"|you got (?:a|the|yourself a) deal"
+    r"|you (?:have )?got (?:a|the|yourself a) deal|you (?:have )?got yourself a buyer"
     r"|(?:(?:it|that) is a |(?:you|we) have (?:got )?(?:yourself )?(?:a|the) )?deal"
     r"|(?:your|the|this|that) (?:offer|proposal|price) is accepted)"
 )
@@ -167,10 +174,15 @@ _APPROVE = re.compile(
     rf"(?:(?:i|we) {_WILLING}+(?:accept|agree (?:to|with)|live with|work with|go with"
     rf"|go along with) (?:{_THING}|{_OFFER}{_NAMED})"
     rf"|(?:i|we) (?!can\b){_WILLING}+take (?:{_THING}|{_OFFER}{_NAMED})"
-    rf"|(?:{_SUBJECT} )?works?{_FOR_ME}|(?:{_SUBJECT} is )?(?:fine|ok|okay) (?:by|with) me"
+    rf"|(?:{_SUBJECT} )?works?{_FOR_ME}|(?:{_SUBJECT} (?:is|are) )?(?:fine|ok|okay) (?:by|with) me"
     rf"|{_SUBJECT} (?:works|is {_CONTENT}{_FOR_ME}?)"
     rf"|i am (?:fine|ok|okay|good|happy|content|satisfied|comfortable) with {_THING}"
     rf"|(?:i|we) take {_OFFER}"
+    r"|i am taking (?:your|alice's|bob's) (?:offer|deal|price|proposal)(?: of <\d+>)?"
+    r"|i will (?:take|go with) your <\d+>(?: offer)?"
+    rf"|consider (?:it|{_OFFER}) accepted"
+    r"|i will pay (?:the|your) (?:full )?(?:asking )?price"
+    rf"|i will (?:buy|purchase|take|have) it for {_WHAT}"
     rf"|let us {_SETTLE} {_OFFER}"
     r"|i will take your <\d+>|you have my (?:agreement|acceptance|word)"
     rf"(?: (?:to|on) {_OFFER})?"
@@ -194,6 +206,18 @@ _ASSENT = re.compile(
 )
 """Opens a sentence that accepts where what it names is the offer on the table: "Yes, 60/40."."""
 _REFUSAL = r"(?:(?:can|could|do|will|would|must|am) not (?:\w+ )?(?:accept|agree|take))"
+_SAID_NO = (
+    r"(?:i )?(?:am (?:\w+ )?unable to|will not be able to) (?:accept|agree to|take)"
+    rf" (?:{_THING}|<\d+>)"
+    rf"|i (?:have )?(?:decided|chosen) to (?:reject|decline|refuse|turn down) {_THING}"
+    rf"|i (?:have )?(?:decided|chosen) to turn {_OFFER} down|i am turning (?:it|{_OFFER}) down"
+    rf"|i am (?:rejecting|not accepting|not taking) (?:it|that|this|{_OFFER})"
+    r"|i (?:will|can|could) not (?:pay (?:that|this|that much|<\d+>)|do <\d+>)"
+    r"|i am (?:\w+ )?unable to pay (?:that|this|that much|<\d+>)"
+    r"|i refuse to pay (?:that|this|that much|<\d+>)"
+    rf"|i do not find {_OFFER} (?:acceptable|fair|reasonable|equitable)"
+)
+"""Refusals of what stands and of nothing else."""
 _REJECT = re.compile(
     rf"{_FILLER}(?:i am (?:afraid|sorry) (?:that )?)?"
     rf"(?:(?:i|we) {_READY}(?:reject|decline|refuse|turn down|{_REFUSAL}){_TO_THING}"
@@ -202,12 +226,14 @@ _REJECT = re.compile(
     r"|no|nope|not interested|no way|no deal|no thanks|no thank you|rejected|reject|offer rejected"
     r"|absolutely not|(?:nope )?not (?:going to )?happen(?:ing)?|not at <\d+>"
     r"|<\d+> is (?:just |simply |way |far )?too (?:much|high|low|little|expensive|steep)"
+    rf"|(?:after (?:careful|much|some) (?:consideration|thought) )?i have to decline|{_SAID_NO}"
     r"|i am declining(?: (?:at|with|for) .*)?|i say no(?: to .*)?"
     r"|(?:it|that|this|your (?:offer|proposal|price)) is (?:not acceptable|unacceptable)"
     r"|i (?:can|will|could) not (?:sell|buy|trade)(?: it)?(?: (?:at|for) (?:that|this|your)"
     rf" (?:price|offer))?|{_SUBJECT} does not work{_FOR_ME}?)"
     rf"{_CLOSING}"
 )
+_NOT_PAID = re.compile(r"\b(?:not (?:pay|do)|(?:unable|refuse) to pay) ")
 _REJECTING = re.compile(r"\b(?:reject|rejected|decline|refuse|turn down|no deal|unacceptable)\b")
 _WOULD_ACCEPT = re.compile(r"\b(?:i|we)\b.*\b(?:accept|agree|acceptable)\b")
 _JOHN = re.compile(r"\b(?:john|outside)\b")
@@ -219,6 +245,7 @@ _OUTSIDE = re.compile(
     rf"(?:{_LEAVING}(?:deal|trade|go|sell|buy|purchase|get|do business)"
     r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
     rf"|{_LEAVING}(?:take|choose|use|pick) (?:the |my )?(?:outside option|john's (?:deal|offer))"
+    r"(?: and (?:buy|purchase|get)(?: (?:it|this|the product))? from john)?"
     r"|(?:i|we) am (?:going|dealing|trading|selling|buying|getting)"
     r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
     r"|(?:i|we) am (?:taking|choosing|using) (?:the |my )?outside option"
@@ -267,6 +294,7 @@ _AFTERTHOUGHT = re.compile(r"(?:(?:only|just|for|at) )*<\d+>")
 class Decisions:
     """What a text decides: which of the moves it states, and the amounts named with them.
 
+    unpaid: what it rejects is to pay something, perhaps another amount.
     conditional: it talks about accepting without doing it.
     hinted: words like "agreed" stand where they decide nothing, beside an offer perhaps.
     agrees: a plain "deal" or "agreed" among them: "Deal, I take the 40."
@@ -278,6 +306,7 @@ class Decisions:
 
     accept: bool = False
     reject: bool = False
+    unpaid: bool = False
     outside: bool = False
     conditional: bool = False
     hinted: bool = False
@@ -302,6 +331,7 @@ def decisions(parts: list[Sentence]) -> Decisions:
     total = Decisions(
         accept=any(one.accept for one in found),
         reject=any(one.reject for one in found),
+        unpaid=any(one.unpaid for one in found),
         outside=any(one.outside for one in found),
         conditional=any(one.conditional for one in found),
         hinted=any(one.hinted for one in found),
@@ -418,8 +448,9 @@ def _by_segments(sentence: Sentence) -> Decisions:
             hinted |= bool(re.search(r"\b(?:agreed|accepted)\b", segment))
             agrees |= bool(_SHORT_ACCEPT.fullmatch(segment))
             hinted |= sure and bool(_I_ACCEPT.search(segment))
+    unpaid = reject and bool(_NOT_PAID.search(sentence.text))
     stated = Decisions(
-        accept, reject, outside, conditional, hinted, agrees, earlier, tuple(amounts)
+        accept, reject, unpaid, outside, conditional, hinted, agrees, earlier, tuple(amounts)
     )
     if not accept:
         return stated

@@ -56,7 +56,7 @@ _COUNTED = re.compile(
     r"<\d+>(?! ?(?:$|[-,.:)(/$€£]|(?:for|to|of(?! them\b)|out of|from|with|and|or|as|since|is|it"
     r"|will|would|go|goes|going|while|leaving|giving|please|then|now|too|ok|okay|only|instead"
     r"|final|flat"
-    r"|left|sorry|sry|bro|man|mate|pal|dude|buddy"
+    r"|left|sorry|sry|bro|man|mate|pal|dude|buddy|tho|though"
     r"|(?:in )?total|(?:in )?cash|today|right (?:now|away)"
     r"|on (?:my side|your side|the table)|in (?:my|your|alice's|bob's) favou?r|each|apiece|split"
     r"|division|works|sounds|seems|looks|because|so|but|though|thanks|points"

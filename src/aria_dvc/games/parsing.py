@@ -174,6 +174,9 @@ _PLAIN = [
         (r"\bim\b", "i am"),
         (r"\blets\b", "let us"),
         (r"\bgonna\b", "going to"),
+        (r"\b(tak|pay|go|giv|buy|sell|offer|accept|mov|rais)in\b", r"\1ing"),
+        (r"\burs\b", "yours"),
+        (r"\bth(?:x|anx)\b", "thanks"),
         (r"\b50 50\b", "50/50"),
         (r"\bits(?= (?:a|fine|ok|okay)\b)", "it is"),
         (
@@ -204,7 +207,7 @@ _PLAIN = [
         (r"'ve\b", " have"),
         (r"'re\b", " are"),
         (r"\blet's\b", "let us"),
-        (r"\b(it|that|what|how)'s\b", r"\1 is"),
+        (r"\b(it|that|what|how|there|here)'s\b", r"\1 is"),
         (r"\b(?:how|what) about\b", "i propose"),
         (r"\bcounter[- ]?(offer|proposal|bid)\b", r"counter\1"),
         (r"[–—]", " - "),
@@ -215,7 +218,7 @@ _PLAIN = [
 _SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]*")
 _SEGMENT = re.compile(
     r",(?!\d)\s*(?:(?:but|so) )?|(?<!>) - | - (?!<)"
-    r"| (?:but|however|so|because|instead|therefore|while|since(?! <)) "
+    r"| (?:but|however|so|because|instead|(?<!must )therefore|while|since(?! <)) "
     r"| and (?=(?:i |we |would |will |like to |want to |now )*(?:propose|offer|suggest|counter)\b)"
 )
 

@@ -19,7 +19,7 @@ from aria_dvc.games.parsing import Sentence
 from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
 
 _CUE = re.compile(
-    r"\b(?:(?:propos|offer|suggest|sell|buy|pay|ask|counter|bid|charg|settl|tak)(?:e|ing)?"
+    r"\b(?:(?:propos|offer|suggest|sell|buy|purchas|pay|ask|counter|bid|charg|settl|tak)(?:e|ing)?"
     r"|price|(?:counter)?proposal|counteroffer|deal|trade|meet|compromise|split the difference)\b"
     r"|\b(?:would like|looking for) <\d+>"
     r"|\b(?:can|will|let us) (?:just )?do(?: it for)? <\d+>"
@@ -27,7 +27,7 @@ _CUE = re.compile(
     r"|\b(?:go|come|stretch|down|up|(?:raise|lower|drop|reduce|cut) it)(?: a (?:bit|little))?"
     r" ?(?:to|:) <\d+>|\bstart(?:ing)? at <\d+>|\bbest (?:i|we) can do is <\d+>"
     r"|\b(?:go|work) with <\d+>|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
-    r"|<\d+> (?:seems|sounds|looks|is|would be) (?:\w+ )?(?:fair|reasonable|right)\b"
+    r"|<\d+> (?:seems|sounds|looks|is|would be) (?:the )?(?:\w+ )?(?:fair|reasonable|right)\b"
     r"|\b(?:yours|have it|go|sold) (?:for|at) <\d+>|<\d+> works\b"
     r"|<\d+> is (?:fine|ok|okay|good|acceptable) (?:with|by|for) me\b"
 )

@@ -30,6 +30,8 @@ _GRUDGE = re.compile(rf"{PROTEST.pattern}|\b(?:only|but|instead|rather)\b")
 """Beside an offer of what stands already: perhaps it is not meant to be taken."""
 
 
+_TAG = re.compile(r"deal|agreed|ok|okay|yes|fair|right")
+"""A question that only asks for the other's yes."""
 _OFFERS = re.compile(r"(?:counter)?[ _-]?(?:offer|proposal|propose)|counter")
 _DIGITS = re.compile(r"\s*\$?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?)\s*")
 
@@ -87,6 +89,15 @@ class Text:
     def protests(self) -> bool:
         """Whether it complains or refuses from its first offer on."""
         return any(PROTEST.search(part.text) for part in self.parts[self.offered.first or 0 :])
+
+    def hesitates(self) -> bool:
+        """Whether it asks something besides its offer, or names another that is in doubt."""
+        asks = {
+            i
+            for i, part in enumerate(self.parts)
+            if part.question and not _TAG.fullmatch(part.text)
+        }
+        return bool(self.offered.doubts or asks - {self.offered.first})
 
     def doubtful(self) -> bool:
         """Whether anything in it asks, complains, refuses or limits."""
@@ -147,9 +158,11 @@ class Reader(ABC):
             return Move("accept")
         if values and SPELLED.search(text.marked):
             raise IllegalMove("unclear_offer", self.hints.digits)
-        if values and not (values == {standing} and text.protests()):
+        if values and not text.offered.values and self.named(text) - values - set(made):
+            raise IllegalMove("unclear_offer", self.hints.unclear)  # "100? 120? What do you say?"
+        if values and not (values == {standing} and (text.protests() or text.hesitates())):
             return Move("offer", self.checked(values), sure=not text.doubtful())
-        if decided.reject:
+        if decided.reject and not (decided.unpaid and self.named(text) - {standing}):
             return Move("reject")
         if not (values or text.offered.asked or decided.conditional or decided.hinted):
             sole = self.sole(text, made)

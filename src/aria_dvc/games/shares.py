@@ -31,7 +31,8 @@ _LEADS = (
 )
 _WISHES = (
     r"(?:want|need|deserve|demand|prefer|(?:ask|am asking|am looking|go|settle) for"
-    r"|(?:must )?insist on|would (?:like|(?:be|feel) (?:happy|fine|content|good|comfortable) with)"
+    r"|(?:must )?insist on"
+    r"|would (?:like|(?:be|feel) (?:more )?(?:happy|fine|content|good|comfortable) with)"
     r"|would be (?:willing|happy|ready|prepared|glad) to (?:settle for|go with|take|get|receive)"
     r"|am (?:happy|fine|ok|okay|content|good) with)"
 )
@@ -44,10 +45,13 @@ _BINDINGS = [
     re.compile(pattern)
     for pattern in (
         rf"\b(?P<who>alice|bob|i|you){_LEADS}"
-        r" (?:gets?|receives?|takes?|keeps?|has|have|gains?|ends? up with)"
+        r" (?:gets?|receives?|obtains?|takes?|keeps?|has|have|gains?|ends? up with)"
         rf"{_SMALL_WORDS} {_GAIN}",
         rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:go|come) (?:up |down )?to{_SMALL_WORDS} {_GAIN}"
         r"(?! for (?:you|alice|bob)\b)",
+        rf"(?:^|, )(?:now )?(?P<who>i) am (?:going|coming|moving) (?:up |down )?to {_GAIN}",
+        r"(?:^|, )(?P<who>i) am (?:lowering|reducing|raising) my (?:demand|share|request)"
+        rf" to {_GAIN}",
         rf"\b(?P<who>i) am (?:keeping|taking|getting|receiving){_SMALL_WORDS} {_GAIN}",
         rf"\b(?P<who>i)(?: (?:will|would|can|just|also|still))* {_WISHES}{_SMALL_WORDS} {_GAIN}",
         rf"\blet (?P<who>me) (?:have|keep|take|get){_SMALL_WORDS} {_GAIN}",
@@ -56,7 +60,7 @@ _BINDINGS = [
         rf"(?<!/)(?<!/ )(?<!-)(?<!- )(?<!:)(?<!: )(?<!to )"
         rf"{_AMOUNT} (?:works|is (?:fine|ok|okay|good|acceptable)) (?:with|by|for) (?P<who>me)\b",
         rf"{_AMOUNT} (?:on|in) (?P<who>my|your) (?:side|pocket)\b",
-        rf"{_AMOUNT} in (?P<who>mine|yours)\b",
+        rf"{_AMOUNT} (?:in|on) (?P<who>mine|yours)\b",
         rf"\b(?P<who>i) am (?:now |still |currently )?at {_GAIN}",
         rf"^{_AMOUNT} (?P<who>me|you|alice|bob)$",
         r"\b(?:give|gives|giving|offer|offers|offering|leave|leaves|leaving|hand)"
