@@ -84,20 +84,26 @@ def make_plan(
 
     Args:
         cut: the collator's (see `Collate.cut`).
-        lanes: if there are several, every step gets a multiple of that number, not all the same.
+        lanes: if there are several, a step that fills them gets a multiple of that number.
     """
     cuts = []
     for batch in batches:
         live = [int(i) for i in batch if len(data[i][0])]
         groups = cut([data[i][0] for i in live], tokens_per_batch)
         cuts.append([[live[place] for place in group] for group in groups])
-    wide = lanes if lanes > 1 else processes
-    counts = [max(1, math.ceil(len(groups) / wide)) * wide for groups in cuts]
-    if lanes == 1:
-        counts = [max(counts)] * len(cuts)
+    if lanes > 1:
+        counts = [max(1, _filling(len(groups), lanes)) for groups in cuts]
+    else:
+        most = max(1, *(math.ceil(len(groups) / processes) for groups in cuts))
+        counts = [most * processes] * len(cuts)
     micro = [_spread(groups, count) for groups, count in zip(cuts, counts, strict=True)]
     actions = [sum(int(np.isfinite(data[i][1]).sum()) for i in batch) for batch in batches]
     return Plan(micro, actions, processes, lanes)
+
+
+def _filling(count: int, lanes: int) -> int:
+    """How many micro-batches keep the lanes busy to the end of a step; fewer than lanes stay."""
+    return count if count < lanes else math.ceil(count / lanes) * lanes
 
 
 def _spread(groups: list[list[int]], count: int) -> list[list[int]]:
