@@ -32,8 +32,8 @@ def computes_alone(model: Any) -> bool:
     """Whether micro-batches must follow one another.
 
     A forward pass may draw from, or change, what those of other threads would meet. And where most
-    weights train, each lane would cast them anew and write a gradient as large as the model: a warm
-    start took 300 s side by side and 195 s one after the other.
+    weights train, each lane casts them anew and writes a gradient as large as the model: a step of
+    the default warm start took 1.35 s in two lanes, 1.02 to 1.34 s without.
     """
     trained = sum(one.numel() for one in model.parameters() if one.requires_grad)
     if trained > MOST_TRAINED * sum(one.numel() for one in model.parameters()):
