@@ -177,7 +177,7 @@ def serving(app) -> Iterator[SimpleNamespace]:
         thread.join(10)
 
 
-def chat(*texts: str) -> list[dict]:
+def chat(*texts: str | None) -> list[dict]:
     """The assistant begins."""
     return [{"role": ("assistant", "user")[i % 2], "content": t} for i, t in enumerate(texts)]
 
@@ -251,7 +251,7 @@ def test_messages_as_agents_write_them(fitted):
         ({"messages": chat("a")}, "agent is missing: the fitted roles are alice, bob"),
         ({"messages": chat("a"), "agent": 5}, "items[0].agent must be a string: a fitted role"),
         ({"messages": chat("a"), "agent": "eve"}, "no agent eve"),
-        ({"messages": chat(""), "agent": "bob"}, "has no text"),
+        ({"messages": chat(None), "agent": "bob"}, "has no text"),
         ({"messages": [3], "agent": "bob"}, "needs the keys role and content"),
         ({"messages": [{"role": "user", "content": "a"}], "agent": "bob"}, "nothing is said by"),
         ({"messages": chat(*"ab" * 4100), "agent": "bob"}, "messages, over"),
