@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_tiny import made_up_game, tiny_model, tiny_tokenizer
 from settings import pace
+from test_learning_batches import paired
 
 from aria_dvc.chat import Renderer
 from aria_dvc.learning.batches import WholeSteps, make_plan
@@ -45,7 +46,6 @@ def trained(data, tmp_path, processes, penalty=0.0, dropout=0.0):
         tmp_path / f"{processes}-{penalty}-{dropout}",
         FitSettings(1e-2, 0, pace(tokens_per_batch=256, precision="float32", processes=processes)),
         penalty=KlPenalty(penalty, adapter_off) if penalty else None,
-        alone=penalty > 0,
     )
     return trainer, [p.detach().clone() for p in model.parameters() if p.requires_grad]
 
@@ -143,8 +143,6 @@ def test_an_error_in_a_lane_is_the_training_s():
     st.integers(1, 4),
 )
 def test_a_step_s_item_has_every_sequence_once_within_the_budget(lengths, budget, lanes, steps):
-    from test_learning_batches import paired
-
     data = paired(lengths)
     batches = np.array_split(np.arange(len(data)), steps)
     plan = make_plan(data, batches, budget, cut_padded, lanes=lanes)

@@ -69,7 +69,6 @@ def update(
     if process_state().is_main_process and checkpoint.is_dir():  # of an iteration cut short
         discard(checkpoint)
     make_deterministic(task.seed)
-    penalty = _penalty(objective)
     trainer = fit(
         PolicyTrainer,
         task.model,
@@ -88,8 +87,7 @@ def update(
         done=done,
         tracking=task.tracking,
         objective=objective,
-        penalty=penalty,
-        alone=penalty is not None,
+        penalty=_penalty(objective),
     )
     measured = _measured(task, trainer, objective.sequences(data), done)
     _unwrap(task, trainer)

@@ -5,7 +5,7 @@ What it is trained to do is `policy.method`'s business (see objectives/).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -90,6 +90,11 @@ class PolicyTrainer(MicroBatchTrainer):
         self.objective: Objective | None = objective
         self.penalty: KlPenalty | None = penalty
 
+    @classmethod
+    def in_turn(cls, extra: Mapping[str, Any]) -> bool:
+        """A penalty takes the adapter off."""
+        return extra.get("penalty") is not None
+
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         logits = selected_logits(model, inputs)
         if self.objective is None:
@@ -171,7 +176,6 @@ class PolicyRun:
             seed=self.seed,
             pace=self.pace,
         )
-        penalty = self.penalty()
         return fit(
             PolicyTrainer,
             model,
@@ -184,8 +188,7 @@ class PolicyRun:
             resume=run.last_checkpoint(),
             tracking=self.tracking,
             objective=self.objective,
-            penalty=penalty,
-            alone=penalty is not None,
+            penalty=self.penalty(),
         )
 
     @property

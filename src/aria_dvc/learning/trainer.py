@@ -11,7 +11,7 @@ import math
 import pickle
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +78,12 @@ class MicroBatchTrainer(Trainer, ABC):
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """The learning rate's course over `horizon` steps, of which these may be a part."""
         return super().create_scheduler(self.horizon or num_training_steps, optimizer)
+
+    @classmethod
+    def in_turn(cls, extra: Mapping[str, Any]) -> bool:
+        """Whether micro-batches must follow one another, since the loss changes the model for a
+        while; extra: the arguments that are the class's own."""
+        return False
 
     @abstractmethod
     def batch_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -175,7 +181,6 @@ def fit(
     resume: str | None = None,
     done: int = 0,
     tracking: Tracking = NOWHERE,
-    alone: bool = False,
     **extra: Any,
 ) -> MicroBatchTrainer:
     """Train `model` on `batches` (indices into `data`), one optimiser step each.
@@ -185,13 +190,12 @@ def fit(
         resume: a checkpoint to go on from. If `done` is 0 it stands within these batches,
             otherwise it ends the `done` steps that came before them.
         tracking: who is told of every step's figures.
-        alone: the loss changes the model for a while, so micro-batches follow one another.
         extra: further arguments of the trainer class.
 
     Returns:
         The trainer after its last step.
     """
-    side = 1 if alone else _lanes(model, settings.pace)
+    side = 1 if kind.in_turn(extra) else _lanes(model, settings.pace)
     budget = settings.pace.tokens_per_batch
     plan = make_plan(data, batches, budget, collate.cut, world()[0], side)
     trainer = kind(
