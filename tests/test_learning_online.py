@@ -109,9 +109,9 @@ def aggregate(turns, credit):
     return tables
 
 
-def online(start, out, cache, rollout, settings=ONLINE):
+def online(start, out, cache, rollout, settings=ONLINE, policy=POLICY):
     return train_online(
-        POLICY, settings, reward_params(epochs=1), PACE, base_of(start), start / "policy",
+        policy, settings, reward_params(epochs=1), PACE, base_of(start), start / "policy",
         start / "rm", out, rollout=rollout, aggregate=aggregate, seed=0, cache=cache,
     )  # fmt: skip
 
@@ -155,10 +155,15 @@ def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("schedule", "shares"), [("constant", [1, 1, 1, 1]), ("linear", [1, 0.75, 0.5, 0.25])]
+    ("schedule", "own", "shares"),
+    [
+        ("constant", None, [1, 1, 1, 1]),
+        ("linear", None, [1, 0.75, 0.5, 0.25]),
+        ("constant", 0.003, [3, 3, 3, 3]),
+    ],
 )
-def test_a_linear_step_size_falls_over_all_iterations(
-    start, tmp_path, monkeypatch, schedule, shares
+def test_the_step_size_is_the_policys_own_if_it_has_one_and_falls_over_all_iterations(
+    start, tmp_path, monkeypatch, schedule, own, shares
 ):
     rates = []
 
@@ -170,7 +175,8 @@ def test_a_linear_step_size_falls_over_all_iterations(
     monkeypatch.setattr(online_module, "_finish", finish)
     settings = online_params(iterations=2, games=6, updates=2, schedule=schedule)
     rollouts = Rollouts(base_of(start))
-    online(start, tmp_path / "out", tmp_path / "cache", rollouts, settings)
+    policy = POLICY.model_copy(update={"online_learning_rate": own})
+    online(start, tmp_path / "out", tmp_path / "cache", rollouts, settings, policy)
     assert rates == pytest.approx([share * settings.learning_rate for share in shares])
 
 

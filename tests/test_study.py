@@ -373,9 +373,14 @@ def test_the_methods_learn_from_as_many_games_on_two_cores(name):
     assert (archer.credit, archer.advantage) == ("critic", "value")
 
 
+def _any_step(variant):
+    """Plain REINFORCE has an online step size of its own in the household."""
+    return {key: value for key, value in variant.items() if key != "online_learning_rate"}
+
+
 def test_both_studies_of_the_methods_compare_the_same():
     games, household = (params_of(name) for name in METHODS)
-    assert games.variants == household.variants
+    assert games.variants == {name: _any_step(one) for name, one in household.variants.items()}
     assert games.online.variants == household.online.variants
     assert games.aggregate.further == household.aggregate.further
 

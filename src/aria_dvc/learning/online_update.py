@@ -77,7 +77,7 @@ def update(
         objective.collate(_pad(task), task.model),
         task.run.path,
         FitSettings(
-            learning_rate=online.learning_rate,
+            learning_rate=task.params.online_learning_rate or online.learning_rate,
             seed=task.seed,
             pace=task.pace.model_copy(update={"checkpoint_every": online.updates}),
             schedule=online.schedule,

@@ -146,6 +146,9 @@ class PolicyParams(Block):
     )
     kl: float = Field(ge=0, description="weight of the KL divergence to the base model; 0 = none")
     learning_rate: float = Field(gt=0, description="step size (paper: 2e-5)")
+    online_learning_rate: float | None = Field(
+        None, gt=0, description="step size of this policy online; null = online.learning_rate"
+    )
     epochs: float = Field(gt=0, description="passes over the episodes (paper: 3)")
     max_episodes: int | None = Field(
         ge=1, description="episodes per log at the most, drawn by whole groups; null = all"
