@@ -156,7 +156,15 @@ def _train(case: Case, folder: Path, tick: Callable[[], None]) -> None:
 
 
 def _model(case: Case) -> Any:
-    """As the stages `policy`, `reward_model` and `progress` make it, from nothing."""
+    """As the stages `policy`, `reward_model` and `progress` make it, from nothing, where it will
+    compute: a GPU draws the weights of a large model in no time."""
+    from aria_dvc.models.hardware import best_device
+
+    with best_device():
+        return _drawn(case)
+
+
+def _drawn(case: Case) -> Any:
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
