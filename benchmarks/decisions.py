@@ -31,6 +31,7 @@ from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import EMBED_BATCH, EMBEDDER, CreditSettings
 from aria_dvc.credit.variance import r_squared
 from aria_dvc.files import written_aside
+from aria_dvc.games.alternating import AlternatingMatch
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.decided import tell_decisions
 from aria_dvc.games.registry import get_game
@@ -119,6 +120,7 @@ def table_head(names: list[str]) -> list[str]:
 def demanded(episode: Episode) -> Iterator[float]:
     """Own share of the sum, or price in units of the scale, of each utterance; NaN of no offer."""
     match = get_game(episode.game).start(episode.record.config)
+    assert isinstance(match, AlternatingMatch)
     for utterance in episode.utterances:
         made = len(match.offers)
         try:

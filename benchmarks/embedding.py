@@ -15,6 +15,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
@@ -42,7 +43,7 @@ def ours(texts: list[str], model: str = MODEL) -> np.ndarray:
     return embed_texts(texts, model, BATCH, True, {})
 
 
-def labels_of(log: Log, vectors: np.ndarray, k: int | str = "auto") -> np.ndarray:
+def labels_of(log: Log, vectors: np.ndarray, k: int | Literal["auto"] = "auto") -> np.ndarray:
     return labelled(replace(log, vectors=vectors), CreditSettings(k, 0)).labels
 
 

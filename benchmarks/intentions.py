@@ -175,7 +175,11 @@ def indices_against_sklearn(n: int, d: int, ks: tuple[int, ...]) -> dict[str, An
     exact = x.astype(np.float64)
     for name, score in scores.items():
         some = ks if name == "silhouette" else KS
-        theirs = timed(lambda score=score, some=some: [score(exact, cuts.at(k)) for k in some])
+
+        def at_some(score: Callable[..., float] = score, some: Any = some) -> list[float]:
+            return [score(exact, cuts.at(k)) for k in some]
+
+        theirs = timed(at_some)
         found = [getattr(ours.value, name)[k - 2] for k in some]
         out["theirs"][name] = Measured(theirs.seconds / len(some) * cuts.ks.size, theirs.peak)
         gap = np.abs(np.array(found) - theirs.value)

@@ -204,6 +204,7 @@ def fresh_policy(model: str, params: Params) -> tuple[Any, list[torch.nn.Paramet
     factors, which are 0."""
     torch.manual_seed(params.seed)
     loaded = load_model(ModelSource(model), dtype=inference_dtype(params.pace.precision))
+    assert params.policy.lora, "the shipped settings train adapters"
     policy = cast_by_autocast(add_lora(loaded, params.policy.lora, "policy"))
     return policy, [weight for name, weight in policy.named_parameters() if "lora_B" in name]
 
@@ -288,14 +289,15 @@ def scores_of(
     scored = partial(scores_of_all, credits=credits, products=found.products)
     bounds = bootstrap(sample, groups, scored, args.replicates, args.seed)
     scores: dict[Credit, dict[str, Any]] = {credit: {} for credit in credits}
-    for (credit, name), value in scored(sample).items():
-        scores[credit][name] = {"value": value, **bounds[credit, name]}
+    for key, value in scored(sample).items():
+        credit, advantage, name = key.split(" ")
+        scores[credit, advantage][name] = {"value": value, **bounds[key]}
     return scores
 
 
 def scores_of_all(sample: Sample, credits: list[Credit], products: np.ndarray | None) -> Scores:
-    """Of each credit and score the value: those of `all_scores`, how far the share of Spearman's is
-    above that of plain returns and of `aria`, and where the gradient points.
+    """Of each "credit advantage score" the value: those of `all_scores`, how far the share of
+    Spearman's is above that of plain returns and of `aria`, and where the gradient points.
 
     sample: as `all_scores` takes it, but (n, C) credits, and as `weight` the same as they train.
     """
@@ -309,7 +311,7 @@ def scores_of_all(sample: Sample, credits: list[Credit], products: np.ndarray | 
         share = scores["spearman_share"]
         scores |= {"over_plain": share - plain, "over_aria": share - aria}
         scores |= {name: float(values[at]) for name, values in pointing.items()}
-    return {(credit, name): of for credit in found for name, of in found[credit].items()}
+    return {" ".join([*credit, name]): of for credit in found for name, of in found[credit].items()}
 
 
 def directions(sample: Sample, plain: int, products: np.ndarray | None) -> dict[str, np.ndarray]:
