@@ -86,6 +86,12 @@ def test_a_base_by_its_id(project, tmp_path):
     assert ModelCard.load(out / "README.md").data.base_model == "me/base"
 
 
+@pytest.mark.parametrize("base", ["data/base_modle", "../nowhere", "/no/where", "a/b/c"])
+def test_a_base_that_is_nowhere_is_no_id_of_a_hub(project, tmp_path, capsys, base):
+    assert main(["card", POLICY, "--out", str(tmp_path / "adapter"), "--base", base]) == 1
+    assert f"--base: there is no folder {base}" in capsys.readouterr().err
+
+
 def test_a_base_by_its_folder_is_found_from_anywhere(project, tmp_path, capsys):
     out = tmp_path / "adapter"
     assert main(["card", POLICY, "--out", str(out), "--base", "data/base_model"]) == 0
@@ -208,6 +214,13 @@ def card_the_base() -> None:
     Path("data/base_model/README.md").write_text(TAGS[0])
 
 
+def write_notes() -> None:
+    """Somebody's own words beside somebody's own model."""
+    Path("notes").mkdir()
+    Path("notes/README.md").write_text("my notes on aria-dvc\n")
+    Path("notes/config.json").write_text("{}")
+
+
 def train_base_again() -> None:
     file = Path("data/base_model/tokenizer_config.json")
     file.chmod(0o644)
@@ -226,6 +239,7 @@ def remove_weights() -> None:
         (None, POLICY, POLICY, "is a folder that is read"),
         (card_the_base, POLICY, "data/base_model", "is a folder that is read"),
         (None, POLICY, "made", "is not what this command writes"),
+        (write_notes, POLICY, "notes", "is not what this command writes"),
         (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),
         (remove_weights, POLICY, "new", "holds no weights: run `dvc pull`"),
         (train_base_again, OFFLINE, "new", "another one than data/policy/adversarial/aria/offline"),

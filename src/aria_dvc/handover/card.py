@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 
 from aria_dvc.handover.finished import Finished
+from aria_dvc.models.packaged import LANGUAGE_MODELS
 from aria_dvc.settings.training import VANILLA
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _metadata(policy: Finished, base: str, is_peft: bool) -> str:
     ]
     return str(
         ModelCardData(
-            base_model=base if _is_hub_id(base) else None,
+            base_model=base if is_hub_id(base) else None,
             library_name="peft" if is_peft else "transformers",
             pipeline_tag="text-generation",
             tags=list(TAGS),
@@ -90,8 +91,10 @@ def _metadata(policy: Finished, base: str, is_peft: bool) -> str:
     )
 
 
-def _is_hub_id(name: str) -> bool:
-    return name.count("/") == 1 and not name.startswith((".", "/", "~"))
+def is_hub_id(name: str) -> bool:
+    """Whether a model is called as on Hugging Face's hub: owner/name, of old models name alone."""
+    told = name.count("/") <= 1 and not name.startswith((".", "/", "~"))
+    return told and name not in LANGUAGE_MODELS
 
 
 def _about(policy: Finished, base: str, is_merged: bool, is_adapter: bool) -> str:
@@ -107,7 +110,7 @@ def _about(policy: Finished, base: str, is_merged: bool, is_adapter: bool) -> st
 
 
 def _base(policy: Finished, base: str) -> str:
-    known = f"`{base}`" if _is_hub_id(base) else "a model of its own"
+    known = f"`{base}`" if is_hub_id(base) else "a model of its own"
     if "source" not in policy.base:
         return f"Its base is {known}"
     learned = " after supervised training on scripted dialogues of the games"

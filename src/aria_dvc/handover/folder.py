@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import yaml
+
 from aria_dvc.aside import written_aside
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json
-from aria_dvc.handover.card import TAGS
+from aria_dvc.handover.card import TAGS, is_hub_id
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE, ModelSource
 from aria_dvc.outputs import is_same
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from huggingface_hub import ModelCard
 
 CARD = "README.md"
+MODEL_CONFIGS = (ADAPTER_CONFIG, "config.json")
 READABLE, OPEN = 0o644, 0o755
 Dtype = Literal["float32", "bfloat16", "float16"]
 
@@ -28,9 +31,22 @@ def base_name(source: ModelSource, given: str | None = None) -> str:
 
     A folder gets its absolute path: peft and transformers take a relative one from the folder in
     which they are run, not from the adapter's.
+
+    Raises:
+        AriaError: `given` is no folder, and no id of the hub either.
     """
     name = given or str(source.base())
-    return str(Path(name).resolve()) if Path(name).is_dir() else name
+    if Path(name).is_dir():
+        return str(Path(name).resolve())
+    if given and (not is_hub_id(given) or Path(given).parts[0] in _folders_here()):
+        raise AriaError(
+            f"--base: there is no folder {given}: name one, or an id of the hub (owner/name)"
+        )
+    return name
+
+
+def _folders_here() -> set[str]:
+    return {path.name for path in Path().iterdir() if path.is_dir()}
 
 
 def write_adapter(source: ModelSource, out: Path, base: str, card: ModelCard) -> None:
@@ -88,6 +104,18 @@ def _check(source: ModelSource, out: Path) -> None:
         raise AriaError(f"--out: {out} is a folder that is read: name another one")
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
-    card = out / CARD
-    if not card.is_file() or TAGS[0] not in card.read_text("utf-8", errors="replace"):
+    if not _is_ours(out):
         raise AriaError(f"--out: {out} exists and is not what this command writes: name another")
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether it holds a model with a card whose tags are those that are written here."""
+    card = folder / CARD
+    if not card.is_file() or not any((folder / name).is_file() for name in MODEL_CONFIGS):
+        return False
+    parts = card.read_text("utf-8", errors="replace").split("---\n", 2)
+    try:
+        head = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else None
+    except yaml.YAMLError:
+        return False
+    return isinstance(head, dict) and TAGS[0] in (head.get("tags") or ())
