@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import get_args
@@ -206,6 +207,16 @@ def test_a_load_is_what_the_trainer_would_cut():
     assert load_of(100, 300, 0.25).dialogues == 1
 
 
+SIZES = {
+    "model_type": "llama",
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "vocab_size": 100,
+}
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -213,6 +224,9 @@ def test_a_load_is_what_the_trainer_would_cut():
         ("[]", "describes no model"),
         ('{"model_type": "gpt2"}', "the type 'gpt2' is not known here"),
         ('{"model_type": "llama", "hidden_size": 8}', "'num_attention_heads' is missing"),
+        (json.dumps({**SIZES, "num_attention_heads": 0}), "every size is at least 1"),
+        (json.dumps({**SIZES, "num_hidden_layers": -2}), "every size is at least 1"),
+        (json.dumps({**SIZES, "num_key_value_heads": 8}), "share the key-value heads evenly"),
     ],
 )
 def test_a_wrong_config_is_one_line(tmp_path, config, said):
@@ -242,6 +256,12 @@ def test_the_command_prints_one_row_a_method(capsys):
     assert all("yes" in row for row in rows)
     full = plan(capsys, "--full", "--methods", "ppo").splitlines()
     assert "no" in next(line for line in full if line.startswith("ppo ")).split()
+
+
+def test_a_module_that_is_named_twice_is_adapted_once(capsys):
+    options = ("--methods", "ppo", "--modules", "q_proj")
+    once, twice = plan(capsys, *options), plan(capsys, *options, "q_proj")
+    assert once == twice
 
 
 def test_the_progress_estimator_trains_on_every_dialogue_once_a_fold_but_its_own():
@@ -276,7 +296,9 @@ def test_how_long_a_log_of_ones_own_is_must_be_said(capsys, tmp_path):
         ("--methods ppoo", "there is no ppoo (did you mean ppo?)"),
         ("--modules qproj", "the model has no qproj (did you mean q_proj?)"),
         ("--full --rank 4", "--full trains all weights"),
-        ("--measure --sharding fsdp", "one process trains here"),
+        ("--measure --sharding fsdp", "whatever --sharding says: leave it out"),
+        ("--measure --gpus 4", "whatever --gpus says: leave it out"),
+        ("--measure --episodes 4", "whatever --episodes says: leave it out"),
     ],
 )
 def test_a_wrong_option_is_one_line(capsys, options, said):

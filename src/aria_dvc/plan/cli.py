@@ -32,7 +32,7 @@ DEFAULT_MODEL = "llama-3-8b"
 SHARDINGS = ("none", "fsdp", "zero3")
 # Dense bfloat16 of an A100, and the share of it that training gets (docs/plan.md).
 TFLOPS, UTILISATION = 312.0, 0.35
-RESERVE_GIB = 4.0
+PLANNED = {"gpus": 8, "memory": 80.0, "reserve": 4.0, "sharding": "none"}
 CPU_UTILISATION = 0.4
 
 
@@ -56,12 +56,13 @@ def _add_machine(group: Any) -> None:
     add = group.add_argument
     shape = "llama-3-8b, smollm2-135m, a config.json or a folder with one (%(default)s)"
     add("--model", default=DEFAULT_MODEL, help=shape)
-    add("--gpus", type=_positive(int), metavar="N", default=8, help="GPUs (%(default)s)")
-    add("--memory", type=_positive(float), metavar="GIB", default=80.0, help="of one (%(default)s)")
-    reserve = "left for the context, buffers and gaps of the allocator (%(default)s)"
-    add("--reserve", type=_positive(float), metavar="GIB", default=RESERVE_GIB, help=reserve)
-    shards = "what is split over the GPUs: nothing (DDP), or all (%(default)s)"
-    add("--sharding", choices=SHARDINGS, default="none", help=shards)
+    add("--gpus", type=_positive(int), metavar="N", help=f"GPUs ({PLANNED['gpus']})")
+    memory = f"of one ({PLANNED['memory']:g})"
+    add("--memory", type=_positive(float), metavar="GIB", help=memory)
+    reserve = f"left for the context, buffers and gaps of the allocator ({PLANNED['reserve']:g})"
+    add("--reserve", type=_positive(float), metavar="GIB", help=reserve)
+    shards = f"what is split over the GPUs: nothing (DDP), or all ({PLANNED['sharding']})"
+    add("--sharding", choices=SHARDINGS, help=shards)
     peak = f"of one at its peak, in 10^12 a second ({TFLOPS:g}; with --measure what products reach)"
     add("--tflops", type=_positive(float), metavar="N", help=peak)
     share = f"share of the peak that training gets ({UTILISATION}; on a CPU {CPU_UTILISATION})"
@@ -107,6 +108,9 @@ def _share(text: str) -> float:
     return value
 
 
+_share.__name__ = "float"
+
+
 def run_plan(args: argparse.Namespace) -> None:
     """Do what the command line says.
 
@@ -116,6 +120,7 @@ def run_plan(args: argparse.Namespace) -> None:
     from aria_dvc.params import load_params
     from aria_dvc.plan.shapes import shape_of
 
+    _settle(args)
     params, shape = load_params(args.params), shape_of(args.model)
     methods = chosen(args.methods)
     pace = pace_of(args, params.pace)
@@ -125,6 +130,20 @@ def run_plan(args: argparse.Namespace) -> None:
         _print_measured(plans, params, pace)
     else:
         _print_plans(plans, args, params)
+
+
+def _settle(args: argparse.Namespace) -> None:
+    """Fill in the machine that is planned for; --measure has this one and trains a few steps."""
+    if args.measure:
+        for option in (*PLANNED, "episodes"):
+            if getattr(args, option) is not None:
+                raise AriaError(
+                    f"--measure: one process trains a few steps here, whatever --{option} says: "
+                    "leave it out"
+                )
+    for option, value in PLANNED.items():
+        if getattr(args, option) is None:
+            setattr(args, option, value)
 
 
 def chosen(names: Sequence[str] | None) -> list[Method]:
@@ -158,10 +177,6 @@ def machine_of(args: argparse.Namespace, pace: Pace) -> Machine:
     if not args.measure:
         tflops, share = args.tflops or TFLOPS, args.utilisation or UTILISATION
         return Machine(args.gpus, args.memory * GIB, tflops, share, args.sharding)
-    if args.sharding != "none":
-        raise AriaError(
-            "--measure: one process trains here, which shards nothing: leave out --sharding"
-        )
     from aria_dvc.models.hardware import best_device, uses_bfloat16
     from aria_dvc.plan.measured import multiplied_tflops
 
@@ -226,7 +241,7 @@ def _lora(args: argparse.Namespace, lora: Lora | None, known: Any) -> Lora | Non
     )
     changes: dict[str, Any] = {"rank": args.rank} if args.rank else {}
     if args.modules:
-        changes |= {"target_modules": args.modules, "layers": None}
+        changes |= {"target_modules": list(dict.fromkeys(args.modules)), "layers": None}
     found = given.model_copy(update=changes)
     for name in found.target_modules:
         if name not in known:

@@ -140,13 +140,13 @@ def _read(config: Mapping[str, Any], file: Path) -> ModelShape:
         )
     try:
         heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
-        return ModelShape(
+        shape = ModelShape(
             name=file.resolve().parent.name,
             layers=int(config["num_hidden_layers"]),
             hidden=hidden,
             heads=heads,
             kv_heads=int(config.get("num_key_value_heads") or heads),
-            head_width=int(config.get("head_dim") or hidden // heads),
+            head_width=int(config.get("head_dim") or hidden // max(heads, 1)),
             feed_forward=int(config["intermediate_size"]),
             vocabulary=int(config["vocab_size"]),
             # what transformers takes where the file is silent
@@ -157,3 +157,10 @@ def _read(config: Mapping[str, Any], file: Path) -> ModelShape:
         raise AriaError(
             f"{file}: {error} is missing or no number: give a model's {CONFIG}"
         ) from None
+    sizes = [value for value in vars(shape).values() if type(value) is int]
+    if min(sizes) < 1 or shape.heads % shape.kv_heads:
+        raise AriaError(
+            f"{file}: no such model: every size is at least 1, and the attention heads share the "
+            "key-value heads evenly"
+        )
+    return shape
