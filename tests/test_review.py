@@ -450,7 +450,7 @@ def test_figures_are_found_wherever_they_stand():
         {"a": {"minus_vanilla": {"x": {"mean": 0.1, "low": None, "high": None}}}, "b": [here]},
         {"a": {"by_role": {"me": {"x": {**here, "flag": True}}}, "minus_vanilla": {"x": here}}},
     )
-    assert [name(change.place) for change in found] == ["a: x minus vanilla"]
+    assert [name(change.place) for change in found] == ["a: x minus vanilla", "a, me: x"]
     assert found[0].before is None
     assert by_chance(found) == 0
 
@@ -486,6 +486,19 @@ def test_a_difference_to_vanilla_is_told_once():
 
     found = [name(change.place) for change in changes(run(1), run(9))]
     assert found == ["a: x", "a: x minus vanilla"]
+
+
+def test_roles_and_games_that_moved_alike_are_all_told():
+    def run(wins):
+        roles = {role: {"x": won(wins, 9)} for role in ("alice", "bob")}
+        two = {"all": {"x": won(2 * wins, 18)}, "by_role": roles}
+        one = {"all": {"x": won(wins, 9)}, "by_role": {"agent": {"x": won(wins, 9)}}}
+        return {"a": two, "b": one, "credit": {log: {"skill": won(wins, 9)} for log in ("y", "z")}}
+
+    found = [name(change.place) for change in changes(run(1), run(8))]
+    assert found == [
+        "a: x", "b: x", "credit, y: skill", "credit, z: skill", "a, alice: x", "a, bob: x",
+    ]  # fmt: skip
 
 
 def test_two_policies_that_moved_alike_are_both_told():

@@ -7,13 +7,15 @@ six. Compared is therefore the difference: its interval follows from both interv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 VALUES = ("rate", "mean", "value")  # what an interval `low`, `high` stands beside in metrics/
 ALPHA = 0.05
 NOT_TOLD = ("all", "by_role", "by_opponent", "means", "minus_vanilla")  # of a figure's place
+SPLIT = ("by_role", "by_opponent")
 Place = tuple[str, ...]
 
 
@@ -68,24 +70,40 @@ class Change:
 def changes(before: Any, after: Any) -> list[Change]:
     """Every figure with an interval of two runs' JSON values, the general ones first.
 
-    A figure that repeats another one's numbers of the same variant in both runs (such as the rate
-    of winnable games where all are) is left out.
+    Left out is what says the same again, with the same numbers: winnable games where all are, a
+    game's only role or opponent, the difference to vanilla among all differences.
     """
     old, new = dict(_estimates(before)), dict(_estimates(after))
-    variants = {*_variants(before), *_variants(after)}
+    places = sorted({*old, *new}, key=lambda place: (len(place), place))
+    lone = _lone(places)
     found: dict[tuple[object, ...], Change] = {}
-    for place in sorted({*old, *new}, key=lambda place: (len(place), place)):
+    for place in places:
         change = Change(place, old.get(place), new.get(place))
-        whose = [part for part in place if part in variants][-1:]  # a baseline stands before it
-        found.setdefault((place[0], *whose, change.before, change.after), change)
+        found.setdefault((_subject(place, lone), change.before, change.after), change)
     return list(found.values())
 
 
-def _variants(run: Any) -> Iterator[str]:
-    """Those that were evaluated in any game of a run's JSON value."""
-    for game in run.values() if isinstance(run, Mapping) else ():
-        if isinstance(game, Mapping) and isinstance(game.get("all"), Mapping):
-            yield from game["all"]
+def _lone(places: Sequence[Place]) -> set[Place]:
+    """Places of roles and opponents that have no other beside them."""
+    beside: dict[Place, set[str]] = defaultdict(set)
+    for place in places:
+        for at, part in enumerate(place[:-1]):
+            if part in SPLIT:
+                beside[place[: at + 1]].add(place[at + 1])
+    return {(*by, *names) for by, names in beside.items() if len(names) == 1}
+
+
+def _subject(place: Place, lone: Set[Place]) -> Place:
+    """What a figure is of, whichever of the ways to say so its place takes."""
+    left: list[str] = []
+    for at, part in enumerate(place):
+        if part == "vanilla" and place[at - 1 : at] == ("differences",):
+            left.append("minus_vanilla")
+        elif part not in ("all", "winnable", "differences") and not (
+            place[: at + 1] in lone or place[: at + 2] in lone
+        ):
+            left.append(part)
+    return tuple(left)
 
 
 def moved(found: list[Change]) -> list[Change]:
