@@ -1,14 +1,15 @@
 """Look the pinned requirements up in a database of known vulnerabilities: `make audit`.
 
-Ends with 0 if there are none, 1 if there are some or a pin cannot be looked up, 2 if the database
-does not answer. One that is out of reach or empty must not pass for good news: it is first asked
-for a release that is known to be vulnerable.
+Ends with 0 if there are none, 1 if there are some or a pin cannot be looked up, 2 if nothing was
+asked or the database does not answer. One that is out of reach or empty must not pass for good
+news: it is first asked for a release that is known to be vulnerable.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,9 @@ def main() -> int:
     parser.add_argument("--program", default=str(Path(sys.executable).with_name("pip-audit")))
     parser.add_argument("--service", default="pypi", choices=("pypi", "osv"))
     args = parser.parse_args()
+    if shutil.which(args.program) is None:
+        print(f"error: nothing was audited: there is no program {args.program}", file=sys.stderr)
+        return 2
     if not answers(args.program, args.service):
         print(OFFLINE, file=sys.stderr)
         return 2

@@ -65,7 +65,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", help="default: all")
     names = parser.parse_args().names
-    for path in [FOLDER / name for name in names] or sorted(FOLDER.glob("*.ipynb")):
+    paths = [FOLDER / name for name in names] or sorted(FOLDER.glob("*.ipynb"))
+    if missing := [path for path in paths if not path.is_file()]:
+        parser.error(f"there is no notebook {missing[0]}")
+    for path in paths:
         nbformat.write(executed(path), path)
         print(path.relative_to(ROOT))
 

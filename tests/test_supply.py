@@ -327,6 +327,13 @@ def test_an_audit_without_a_database_says_so(tmp_path, body):
     assert "nothing was audited" in result.stderr
 
 
+def test_an_audit_without_its_program_says_so(tmp_path):
+    command = [sys.executable, str(ROOT / "scripts/audit.py"), "--program", str(tmp_path / "no")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr == f"error: nothing was audited: there is no program {tmp_path / 'no'}\n"
+
+
 @pytest.mark.parametrize("code", [0, 1])
 def test_an_audit_ends_as_the_database_answers(tmp_path, code):
     canary = f"case \"$*\" in *json*) echo '{FOUND}'; exit 1;; esac"
