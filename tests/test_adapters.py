@@ -207,6 +207,14 @@ def test_verl_s_trainer_gives_its_batch_the_advantages():
     np.testing.assert_allclose(found, over_turns(MASK, [[0.0, -1.5], [1.5]]))
 
 
+def test_trl_s_texts_without_turns_are_one_line(tmp_path):
+    credits = TurnCredits(fit(log_file(tmp_path)), agent="bob")
+    with pytest.raises(AriaError, match="train on messages, which have turns"):
+        credits(["hello"], ["no"])
+    with pytest.raises(AriaError, match="completion 0 has no turn of the assistant"):
+        credits([[{"role": "user", "content": "hello"}]], [[]])
+
+
 def test_trl_s_grpo_takes_a_credit_a_turn(tmp_path):
     trl = pytest.importorskip("trl")
     datasets = pytest.importorskip("datasets")

@@ -221,6 +221,11 @@ def sums_of_turns(mask: torch.Tensor, values: torch.Tensor) -> list[list[float]]
     return [row[1 : n + 1].tolist() for row, n in zip(sums, counts, strict=True)]
 
 
+def last_turns(credits: Sequence[Any], count: int) -> Sequence[Any]:
+    """The last `count` of a chat's turns, or all where it has fewer."""
+    return credits[max(len(credits) - count, 0) :]
+
+
 def turn_counts(mask: torch.Tensor) -> list[int]:
     """How many turns each response has."""
     counts: list[int] = _starts(mask).sum(dim=1).tolist()

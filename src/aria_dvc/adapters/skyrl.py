@@ -21,7 +21,14 @@ from collections.abc import Hashable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.adapters.credits import Credits, Messages, at_turn_ends, centred, turn_counts
+from aria_dvc.adapters.credits import (
+    Credits,
+    Messages,
+    at_turn_ends,
+    centred,
+    last_turns,
+    turn_counts,
+)
 from aria_dvc.errors import AriaError
 
 if TYPE_CHECKING:
@@ -67,7 +74,7 @@ def credit_output(output: dict[str, Any], chats: Sequence[Messages], credits: Cr
     masks = [torch.tensor(mask) for mask in output["loss_masks"]]
     table = torch.nn.utils.rnn.pad_sequence(masks, batch_first=True)
     found = zip(credits(chats), turn_counts(table), strict=True)
-    own = [[credit or NOUGHT for credit in row[len(row) - n :]] for row, n in found]
+    own = [[credit or NOUGHT for credit in last_turns(row, n)] for row, n in found]
     rewards = at_turn_ends(table, own)
     output["rewards"] = [row[: len(m)].tolist() for row, m in zip(rewards, masks, strict=True)]
 

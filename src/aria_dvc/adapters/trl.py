@@ -12,7 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.adapters.credits import Messages, centred, credits_of, over_turns
+from aria_dvc.adapters.credits import Messages, centred, credits_of, last_turns, over_turns
+from aria_dvc.errors import AriaError
 
 
 class TurnCredits:
@@ -30,10 +31,14 @@ class TurnCredits:
     def __call__(
         self, prompts: list[Messages], completions: list[Messages], **_: Any
     ) -> list[float]:
+        if any(isinstance(text, str) for text in (*prompts, *completions)):
+            raise AriaError("prompts or completions are texts: train on messages, which have turns")
         chats = [[*p, *c] for p, c in zip(prompts, completions, strict=True)]
         own = [sum(m["role"] == "assistant" for m in completion) for completion in completions]
+        if 0 in own:
+            raise AriaError(f"completion {own.index(0)} has no turn of the assistant")
         found = self._credits(chats)
-        self.turns = [row[len(row) - n :] for row, n in zip(found, own, strict=True)]
+        self.turns = [list(last_turns(row, n)) for row, n in zip(found, own, strict=True)]
         self.prompts = [repr(prompt) for prompt in prompts]
         return [row[-1] for row in self.turns]
 

@@ -17,6 +17,7 @@ from aria_dvc.adapters.credits import (
     at_turn_ends,
     centred,
     credits_of,
+    last_turns,
     over_turns,
     sums_of_turns,
     turn_counts,
@@ -37,7 +38,7 @@ def turn_scores(source: str | Path, **options: Any) -> Callable[..., torch.Tenso
 
     def scores(chats: Sequence[Messages], mask: torch.Tensor) -> torch.Tensor:
         found = credits(chats)
-        own = [row[len(row) - n :] for row, n in zip(found, turn_counts(mask), strict=True)]
+        own = [last_turns(row, n) for row, n in zip(found, turn_counts(mask), strict=True)]
         return at_turn_ends(mask, own)
 
     return scores
