@@ -130,10 +130,10 @@ def _bars(role: str, about: dict[str, Any]) -> str:
     rows = []
     for place, (value, count) in enumerate(values.items()):
         y, width = 22 * place, 300 * count / most
-        rows.append(f'<text x="0" y="{y + 15}">{_escaped(value[:8])}</text>')
-        rows.append(f'<rect class=bar x="80" y="{y}" width="{width:.0f}" height="18"/>')
-        rows.append(f'<text x="{width + 88:.0f}" y="{y + 15}">{count}</text>')
-    drawn = f'<svg width="460" height="{22 * len(values)}">{"".join(rows)}</svg>'
+        rows.append(f'<text x="0" y="{y + 15}">{_escaped(f"{float(value):.6g}")}</text>')
+        rows.append(f'<rect class=bar x="110" y="{y}" width="{width:.0f}" height="18"/>')
+        rows.append(f'<text x="{width + 118:.0f}" y="{y + 15}">{count}</text>')
+    drawn = f'<svg width="490" height="{22 * len(values)}">{"".join(rows)}</svg>'
     return f"<h3>Final rewards of {_escaped(role)}</h3>{drawn}"
 
 
