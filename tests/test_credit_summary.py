@@ -100,6 +100,8 @@ def test_without_quality_no_skill_is_claimed(tmp_path, capsys):
     lines = told(capsys, log, "--method", "turn_index", "--out", out)
     assert lines["skill"].startswith("not measured; --quality FILE")
     assert make_parser().parse_args(command_in(lines["next"])).run.__name__ == "run_audit"
+    lines = told(capsys, log, "--method", "turn_index", "--gamma", 0.5, "--out", out)
+    assert make_parser().parse_args(command_in(lines["next"])).gamma == 0.5
 
 
 def test_cells_of_single_turns_are_told(tmp_path, capsys):

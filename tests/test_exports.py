@@ -300,13 +300,16 @@ def refused(capsys, log: Path, *options: object) -> str:
             "without --signed, not tinker --signed: leave it out",
         ),
         (["--to", "kto", "--credit", "c.parquet", "--seed", "0"], "have no effect"),
+        (["--to", "kto", "--credit", "c.parquet", "--group-by", "scene"], "have no effect"),
+        (["--to", "csv", "--method", "gae", "--out", "c.parquet"], "would hold CSV"),
+        (["--to", "kto", "--credit", "c.csv"], "there is no file c.csv"),
         (["--to", "tinker"], "name the model to train by --model"),
         (["--to", "kto", "--credit", "c.parquet", "--gamma", "0.5"], "have no effect"),
     ],
 )
 def test_options_are_refused_before_anything_is_read(tmp_path, capsys, options, problem):
-    out = tmp_path / "out"
-    assert problem in refused(capsys, tmp_path / "no log", *options, "--out", out)
+    out = () if "--out" in options else ("--out", tmp_path / "out")
+    assert problem in refused(capsys, tmp_path / "no log", *options, *out)
 
 
 def test_a_file_without_a_record_is_not_written(tmp_path, capsys):
@@ -403,6 +406,35 @@ def test_nobody_loses_a_file(tmp_path, capsys):
         (mine / name).unlink()
     assert main(["export", "-", "--to", "kto", "--out", str(tmp_path / "k")]) == 1
     assert "read twice" in capsys.readouterr().err
+
+
+def test_a_table_whose_outcomes_are_others_is_refused(tmp_path, capsys):
+    log, credit = log_file(tmp_path), tmp_path / "credit.parquet"
+    credit_of(log)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines[3]["rewards"]["alice"] = new = float(not lines[3]["rewards"]["alice"])
+    log.write_text("\n".join(map(json.dumps, lines)))
+    said = refused(capsys, log, "--to", "traces", "--credit", credit, "--out", tmp_path / "out")
+    assert "episode e3 ended with" in said
+    assert f"and with {new:g} as it is read now: give the same --outcome" in said
+
+
+def test_a_table_in_csv_is_no_credit_to_read(tmp_path, capsys):
+    log = log_file(tmp_path)
+    out = export(log, "csv")
+    csv = out.rename(tmp_path / "credit.csv")
+    said = refused(capsys, log, "--to", "kto", "--credit", csv, "--out", tmp_path / "out")
+    assert f"{csv} is no Parquet: give what `aria credit` wrote" in said
+
+
+def test_an_export_for_another_trainer_replaces_the_last_one(tmp_path):
+    log = log_file(tmp_path)
+    credit_of(log)
+    out = export(log, "swift")
+    given = ["--credit", str(tmp_path / "credit.parquet"), "--out", str(out)]
+    assert main(["export", str(log), "--to", "art", *given]) == 0
+    names = {path.name for path in out.iterdir()}
+    assert names == {"alice.parquet", "bob.parquet", ".aria-export.json"}
 
 
 def test_an_export_replaces_the_last_one(tmp_path):

@@ -203,6 +203,13 @@ def test_options_out_of_range_are_one_line(tmp_path, capsys, options, said):
     assert said in refused(capsys, turns(tmp_path), *options.split())
 
 
+def test_labels_have_no_name_of_another_format(tmp_path, capsys):
+    out = tmp_path / "labels.csv"
+    assert main(["label", str(turns(tmp_path)), "--k", "3", "--out", str(out)]) == 1
+    assert "labels.csv would hold Parquet: name it labels.parquet" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_a_fit_of_something_else_is_refused(tmp_path, capsys):
     table = turns(tmp_path)
     folder = fit(tmp_path, table, "regression")

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from aria_dvc.credit.options import add_credit_options, check_credit_options, settings_of
+from aria_dvc.credit.options import (
+    add_credit_options,
+    check_credit_options,
+    is_typed,
+    settings_of,
+)
+from aria_dvc.credit.parquet_names import check_parquet_name
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.embedder_specs import embedder_weights
-from aria_dvc.errors import AriaError
 from aria_dvc.outputs import Mine, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.reading import Reading
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
 
     from aria_dvc.intentions.log import Log
 
-NOT_PARQUET = (".csv", ".tsv", ".json", ".jsonl", ".xlsx")
+AUDITED = ("k", "gamma", "folds", "embed", "seed")  # options that `aria audit` has too
 USAGE = """\
 Fits on LOGS and writes one row an action of LOGS: its credit (q, what is expected with the action),
 the baseline of its history (v, without it), their difference, and by what cell (docs/exports.md has
@@ -84,7 +90,7 @@ def _tell(
     from aria_dvc.credit.summary import Told, summary
 
     files = " and ".join(str(path) for path in (args.out, args.quality) if path)
-    audit = _command("audit", args.logs, args)
+    audit = _command("audit", args.logs, args, AUDITED)
     export = _command("export", args.score or args.logs, args)
     export += f" --credit {shlex.quote(str(args.out))} --to kto --out kto/"
     told = Told(table, fitted, settings_of(args), quality, files, audit, export, bool(args.score))
@@ -92,14 +98,19 @@ def _tell(
         print(printable(line))
 
 
-def _command(name: str, logs: list[Path], args: argparse.Namespace) -> str:
-    """A command that reads the same logs in the same way; LOG for what was standard input."""
+def _command(
+    name: str, logs: list[Path], args: argparse.Namespace, further: Sequence[str] = ()
+) -> str:
+    """A command that reads the same logs in the same way; LOG for what was standard input.
+
+    further: options of the same name and meaning, which it gets where they were typed.
+    """
     words = ["aria", name, *("LOG" if str(path) == "-" else str(path) for path in logs)]
     for agent in args.agent or ():
         words += ["--agent", agent]
-    for option in ("game", "group_by"):
-        if value := getattr(args, option):
-            words += [f"--{option.replace('_', '-')}", value]
+    for option in ("game", "group_by", *further):
+        if is_typed(args, option):
+            words += [f"--{option.replace('_', '-')}", str(getattr(args, option))]
     if args.outcome != "win_test":
         words += ["--outcome", args.outcome]
     if args.no_moves:
@@ -149,15 +160,6 @@ def _check_files(args: argparse.Namespace) -> None:
         inputs["--embed"] = [Path(embedder_weights(args.embed))]
     check_files(args, outputs, inputs)
     check_parquet_name(args.out)
-
-
-def check_parquet_name(out: Path) -> None:
-    """Raises AriaError for a credit table under the name of another format."""
-    if out.suffix.lower() in NOT_PARQUET:
-        raise AriaError(
-            f"--out: {out} would hold Parquet: name it credit.parquet, say; `aria export --to "
-            "csv` writes CSV"
-        )
 
 
 def _is_quality(content: bytes) -> bool:

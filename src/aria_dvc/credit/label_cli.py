@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aria_dvc.credit.parquet_names import check_parquet_name
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import check_outputs, table_with
@@ -76,6 +77,7 @@ def _check(args: argparse.Namespace) -> None:
     from aria_dvc.credit.labeller import COLUMNS
 
     read = {"the log": args.log, "--fitted": [args.fitted] if args.fitted else []}
+    check_parquet_name(args.out, "labels.parquet")
     check_outputs({"--out": (args.out, table_with(COLUMNS))}, read)
     if args.fitted is not None:
         for option in ("sample", "seed", "embed"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aria_dvc.credit.parquet_names import is_of_other_format
 from aria_dvc.credit.table import COLUMNS
 from aria_dvc.errors import AriaError
 
@@ -27,6 +28,8 @@ def read_credit(path: Path) -> pd.DataFrame:
 
     if not path.is_file():
         raise AriaError(f"--credit: there is no file {path}: name what `aria credit` wrote")
+    if is_of_other_format(path):
+        raise AriaError(f"--credit: {path} is no Parquet: give what `aria credit` wrote")
     table = read_parquet(path)
     if missing := [name for name in COLUMNS if name not in table]:
         raise AriaError(f"{path}: no column {missing[0]}: give what `aria credit` writes")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aria_dvc.aside import written_aside
-from aria_dvc.credit.cli import check_parquet_name, credit_table_of
+from aria_dvc.credit.cli import credit_table_of
 from aria_dvc.credit.options import (
     DECIDING,
     add_credit_options,
@@ -22,6 +22,7 @@ from aria_dvc.credit.options import (
     check_credit_options,
     is_typed,
 )
+from aria_dvc.credit.parquet_names import check_parquet_name
 from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import Scale, check_numbers
 from aria_dvc.files import read_json, write_json
@@ -114,6 +115,8 @@ def run_export(args: argparse.Namespace) -> None:
             why = ", ".join(f"{count} {name}" for name, count in counts.items())
             raise AriaError(f"--to {args.to}: nothing is left to write ({why}): lower --least")
         write_json(aside / WRITTEN, sorted(files.values()))
+        for name in {*_written_before(args.out)} - {*files.values()}:  # of an earlier export
+            (args.out / name).unlink(missing_ok=True)
     if joined := len(table) - seen["turns"]:
         counts["joined to the next of the same side, whose credit they get"] = joined
     if seen["worded"]:
@@ -218,6 +221,8 @@ def _check(args: argparse.Namespace) -> None:
         check_files(args, {"--out": (args.out, mine)}, inputs)
         if args.to == "parquet":
             check_parquet_name(args.out)
+        elif args.out.suffix.lower() == ".parquet":
+            raise AriaError(f"--out: {args.out} would hold CSV: name it credit.csv, say")
         return
     check_files(args, {}, inputs)
     _check_folder(args)
@@ -277,10 +282,10 @@ def _check_options(args: argparse.Namespace) -> None:
     check_acts(args, acts, "tinker --signed" if acts["signed"][1] and args.signed else args.to)
     if not args.credit:
         check_credit_options(args)
-    elif any(is_typed(args, option) for option in DECIDING):
+    elif any(is_typed(args, option) for option in (*DECIDING, "group_by")):
         raise AriaError(
-            "--credit names a finished table, so --method, --k, --gamma and the like have no "
-            "effect: leave them out, or leave out --credit"
+            "--credit names a finished table, so --method, --k, --gamma, --group-by and the like "
+            "have no effect: leave them out, or leave out --credit"
         )
 
 

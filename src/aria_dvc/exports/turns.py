@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,14 +213,17 @@ def _other_text(episode: str) -> AriaError:
 def rows_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> pd.DataFrame:
     """The rows of a credit table that are of actions of these logs, as they are read.
 
-    Raises AriaError where there is none, or its text is another than the log's.
+    Raises AriaError where there is none, or its text or outcome is another than the log's.
     """
     from aria_dvc.credit.table import sha_of
 
     keys = list(zip(table["episode_id"], table["position"], strict=True))
     told = dict(zip(keys, table["text_sha"], strict=True))
+    returned = _last_returns(table)
     found: set[tuple[str, int]] = set()
-    for turns, _ in _tables(paths, reading):
+    for turns, episodes in _tables(paths, reading):
+        for episode in episodes:
+            _check_outcome(episode, returned)
         for key, (_, is_action, text) in _lines(turns).items():
             if is_action and key in told:
                 if told[key] != sha_of(text):
@@ -228,6 +232,26 @@ def rows_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> pd.Data
     if not found:
         raise _no_actions(len(table), len(table), *keys[0])
     return table[[key in found for key in keys]].reset_index(drop=True)
+
+
+def _last_returns(table: pd.DataFrame) -> dict[tuple[str, str], float]:
+    """(episode, role) -> the return of its last credited turn."""
+    last = table.sort_values("position").groupby(["episode_id", "role"]).tail(1)
+    known = last[last["return"].notna()]
+    names = zip(known["episode_id"], known["role"], strict=True)
+    return dict(zip(names, known["return"].tolist(), strict=True))
+
+
+def _check_outcome(episode: Episode, returned: Mapping[tuple[str, str], float]) -> None:
+    """Raises AriaError where no discount makes the one of the other: a button may come after."""
+    for role, reward in episode.rewards.items():
+        told = returned.get((episode.episode_id, role), reward)
+        if not math.isclose(told, reward, abs_tol=1e-6) and not 0 < told * reward <= reward**2:
+            raise AriaError(
+                f"--credit: episode {episode.episode_id} ended with {told:g} for {role} when its "
+                f"credit was computed, and with {reward:g} as it is read now: give the same "
+                "--outcome, or make the table anew (aria credit)"
+            )
 
 
 def check_table(paths: list[Path], reading: Reading, table: pd.DataFrame) -> None:
