@@ -435,6 +435,11 @@ def test_an_export_for_another_trainer_replaces_the_last_one(tmp_path):
     assert main(["export", str(log), "--to", "art", *given]) == 0
     names = {path.name for path in out.iterdir()}
     assert names == {"alice.parquet", "bob.parquet", ".aria-export.json"}
+    mine = tmp_path / "mine.txt"
+    mine.write_text("x")
+    (out / ".aria-export.json").write_text('["alice.parquet", "bob.parquet", "../mine.txt"]')
+    assert main(["export", str(log), "--to", "swift", *given]) == 0
+    assert mine.read_text() == "x"
 
 
 def test_an_export_replaces_the_last_one(tmp_path):

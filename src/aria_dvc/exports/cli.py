@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -115,13 +115,19 @@ def run_export(args: argparse.Namespace) -> None:
             why = ", ".join(f"{count} {name}" for name, count in counts.items())
             raise AriaError(f"--to {args.to}: nothing is left to write ({why}): lower --least")
         write_json(aside / WRITTEN, sorted(files.values()))
-        for name in {*_written_before(args.out)} - {*files.values()}:  # of an earlier export
-            (args.out / name).unlink(missing_ok=True)
+        _remove_earlier(args.out, set(files.values()))
     if joined := len(table) - seen["turns"]:
         counts["joined to the next of the same side, whose credit they get"] = joined
     if seen["worded"]:
         counts["tool calls and replies that are not the role's own, as text"] = seen["worded"]
     _tell(args, counts, files, len(table))
+
+
+def _remove_earlier(folder: Path, new: Set[str]) -> None:
+    """Remove the files of an earlier export that have no successor."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name in {*_written_before(folder)} - new and path.is_file():
+            path.unlink()
 
 
 def records_of(
