@@ -6,6 +6,7 @@ import threading
 import pytest
 from starlette.testclient import TestClient
 
+from aria_dvc.__main__ import main
 from aria_dvc.errors import AriaError
 from aria_dvc.servers.door import LARGEST_BODY
 from aria_dvc.serving.scorer_batches import MAX_BATCH
@@ -166,3 +167,9 @@ def test_a_scorer_that_answers_too_little_fails_the_request_and_not_the_server()
     with TestClient(make_app(lambda chats: [])) as client:
         for _ in range(2):
             assert client.post("/score", json={"items": [chat("a")]}).status_code == 422
+
+
+@pytest.mark.parametrize("tokens", ["0", "-5"])
+def test_a_length_that_nothing_fits_is_one_line(tmp_path, capsys, tokens):
+    assert main(["serve-reward-model", str(tmp_path), "--max-tokens", tokens]) == 1
+    assert f"--max-tokens: {tokens} is below 16" in capsys.readouterr().err

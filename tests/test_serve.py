@@ -90,6 +90,10 @@ def test_nothing_is_pickled_and_no_other_folder_is_replaced(tmp_path, capsys):
     names = sorted(path.name for path in out.iterdir())
     assert names == ["all.sums.json", "fit.json", "turns.parquet", "vectors.safetensors"]
     assert fit(tmp_path / "log.jsonl", "regression") == out
+    (out / "notes.txt").write_text("mine")
+    assert main(["fit", str(tmp_path / "no log"), "--out", str(out)]) == 1
+    assert "holds notes.txt, which aria fit did not write" in capsys.readouterr().err
+    (out / "notes.txt").unlink()
     mine = tmp_path / "mine"
     mine.mkdir()
     assert main(["fit", str(tmp_path / "log.jsonl"), "--out", str(mine)]) == 1

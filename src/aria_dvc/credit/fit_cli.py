@@ -43,12 +43,17 @@ def run_fit(args: argparse.Namespace) -> None:
     """
     check_credit_options(args, "in a fit")
     check_files(args, {}, {"the log": args.logs})
-    from aria_dvc.credit.fitted import fit, is_fit, save_fit
+    from aria_dvc.credit.fitted import FILES, fit, is_fit, save_fit
     from aria_dvc.credit.logs import read_logs
     from aria_dvc.credit.summary import stand_in
 
     if args.out.exists() and not is_fit(args.out):
         raise AriaError(f"--out: {args.out} exists and is no fitted credit: name another folder")
+    if others := sorted(path.name for path in _inside(args.out) if path.name not in FILES):
+        raise AriaError(
+            f"--out: {args.out} holds {others[0]}, which aria fit did not write: name another "
+            "folder"
+        )
     settings = settings_of(args)
     with reading_of(args) as reading:
         gamma = settings.aggregate.gamma
@@ -59,3 +64,7 @@ def run_fit(args: argparse.Namespace) -> None:
     print(f"{settings.aggregate.method} on {said}: {args.out}")
     if other := stand_in(settings):
         print(f"other dialogues get the values of {other}")
+
+
+def _inside(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []

@@ -27,6 +27,7 @@ from aria_dvc.intentions.log import Log
 from aria_dvc.records.episodes import Episode
 
 ABOUT, TURNS, VECTORS = "fit.json", "turns.parquet", "vectors.safetensors"
+FILES = frozenset({ABOUT, TURNS, VECTORS, MANIFEST})
 VERSION = 4
 SAME = 0.99  # cosine of a text's vectors by one model on two machines or in two batches, at least
 REMEMBERED = 20_000  # texts whose vectors stay in memory

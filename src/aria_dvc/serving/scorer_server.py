@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 KEY_VARIABLE = "ARIA_SCORER_KEY"
 QUALITY = ("r2", "r2_low", "r2_high")
 AT_ONCE = 16  # requests of one address that are being scored
+SHORTEST = 16  # tokens, as in params.yaml
 SCORE_S = 540.0  # less than the client's patience with one request
 LOCAL = ("127.0.0.1", "::1", "localhost")
 Answer = Callable[["Request"], Awaitable[Any]]
@@ -316,6 +317,8 @@ def scorer_of(args: argparse.Namespace) -> RewardScorer:
     from aria_dvc.learning.scorer import RewardScorer
     from aria_dvc.models.source import ModelSource
 
+    if args.max_tokens is not None and args.max_tokens < SHORTEST:
+        raise AriaError(f"--max-tokens: {args.max_tokens} is below {SHORTEST}")
     source = ModelSource(args.folder)
     length = args.max_tokens or trained_length(source.folder)
     return RewardScorer(
