@@ -172,7 +172,7 @@ class Estimator:
         kept = FLOAT if self.training.lora is None or self._scores else held
         if sharding == "zero3":
             # parameters in bfloat16; of trained ones float32 beside it counts as the optimiser's
-            gathered = min(ZERO3_LIVE, self.parameters) * NARROW
+            gathered = min(ZERO3_LIVE, self.parameters) * self.element
             return (self.parameters + extra) * self.element / gpus + gathered
         two_layers = 2 * self.shape.of_layer * self.element
         root = (self.parameters - self.shape.layers * self.shape.of_layer) * self.element
