@@ -110,3 +110,8 @@ def _check_kind(option: str, path: Path, is_mine: Mine) -> None:
             f"{option}: {path} exists and is not what this command writes: name another file, or "
             "move that one away"
         )
+
+
+def names_in(folder: Path) -> set[str]:
+    """What lies in a folder; nothing where there is none."""
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()

@@ -8,6 +8,7 @@ from typing import Any
 
 from aria_dvc.credit.options import add_credit_options, check_credit_options, settings_of
 from aria_dvc.errors import AriaError
+from aria_dvc.outputs import names_in
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
 USAGE = """\
@@ -49,7 +50,7 @@ def run_fit(args: argparse.Namespace) -> None:
 
     if args.out.exists() and not is_fit(args.out):
         raise AriaError(f"--out: {args.out} exists and is no fitted credit: name another folder")
-    if others := sorted(path.name for path in _inside(args.out) if path.name not in FILES):
+    if others := sorted(names_in(args.out) - FILES):
         raise AriaError(
             f"--out: {args.out} holds {others[0]}, which aria fit did not write: name another "
             "folder"
@@ -64,7 +65,3 @@ def run_fit(args: argparse.Namespace) -> None:
     print(f"{settings.aggregate.method} on {said}: {args.out}")
     if other := stand_in(settings):
         print(f"other dialogues get the values of {other}")
-
-
-def _inside(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []

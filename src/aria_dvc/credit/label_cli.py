@@ -77,7 +77,7 @@ def _check(args: argparse.Namespace) -> None:
     from aria_dvc.credit.labeller import COLUMNS
 
     read = {"the log": args.log, "--fitted": [args.fitted] if args.fitted else []}
-    check_parquet_name(args.out, "labels.parquet")
+    check_parquet_name(args.out, "name it labels.parquet, say")
     check_outputs({"--out": (args.out, table_with(COLUMNS))}, read)
     if args.fitted is not None:
         for option in ("sample", "seed", "embed"):

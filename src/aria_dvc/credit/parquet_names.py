@@ -9,11 +9,12 @@ from aria_dvc.errors import AriaError
 NOT_PARQUET = (".csv", ".tsv", ".json", ".jsonl", ".xlsx")
 
 
-def check_parquet_name(out: Path, example: str = "credit.parquet") -> None:
+def check_parquet_name(
+    out: Path, remedy: str = "name it credit.parquet, say; `aria export --to csv` writes CSV"
+) -> None:
     """Raises AriaError for a table in Parquet under the name of another format."""
     if is_of_other_format(out):
-        hint = "; `aria export --to csv` writes CSV" if example == "credit.parquet" else ""
-        raise AriaError(f"--out: {out} would hold Parquet: name it {example}, say{hint}")
+        raise AriaError(f"--out: {out} would hold Parquet: {remedy}")
 
 
 def is_of_other_format(path: Path) -> bool:

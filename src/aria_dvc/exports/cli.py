@@ -26,7 +26,7 @@ from aria_dvc.credit.parquet_names import check_parquet_name
 from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import Scale, check_numbers
 from aria_dvc.files import read_json, write_json
-from aria_dvc.outputs import is_inside, is_same, table_with
+from aria_dvc.outputs import is_inside, is_same, names_in, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.reading import Reading, Rejected
 
@@ -125,9 +125,9 @@ def run_export(args: argparse.Namespace) -> None:
 
 def _remove_earlier(folder: Path, new: Set[str]) -> None:
     """Remove the files of an earlier export that have no successor."""
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if path.name in {*_written_before(folder)} - new and path.is_file():
-            path.unlink()
+    for name in names_in(folder) & {*_written_before(folder)} - new:
+        if (folder / name).is_file():
+            (folder / name).unlink()
 
 
 def records_of(
@@ -249,15 +249,11 @@ def _check_folder(args: argparse.Namespace) -> None:
     for path, why in inside.items():
         if is_same(args.out, path) or is_inside(path, args.out):
             raise AriaError(f"--out: {args.out} holds {path}, which {why}: name another folder")
-    if others := sorted(_names(args.out) - {WRITTEN, *_written_before(args.out)}):
+    if others := sorted(names_in(args.out) - {WRITTEN, *_written_before(args.out)}):
         raise AriaError(
             f"--out: {args.out} holds {others[0]}, which aria export did not write: name another "
             "folder"
         )
-
-
-def _names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def _written_before(folder: Path) -> list[str]:

@@ -171,7 +171,7 @@ class Estimator:
             return self.parameters * held + extra * FLOAT + cast + head
         kept = FLOAT if self.training.lora is None or self._scores else held
         if sharding == "zero3":
-            # parameters in bfloat16; of trained ones float32 beside it counts as the optimiser's
+            # in the precision of training; float32 beside trained ones counts as the optimiser's
             gathered = min(ZERO3_LIVE, self.parameters) * self.element
             return (self.parameters + extra) * self.element / gpus + gathered
         two_layers = 2 * self.shape.of_layer * self.element
