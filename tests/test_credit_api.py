@@ -96,7 +96,8 @@ def test_the_default_needs_no_more_than_one_outcome(count):
     assert np.isfinite(found[["credit", "baseline"]]).all(axis=None)
 
 
-def test_where_the_default_cannot_be_fitted_the_remedy_is_told():
+def test_where_the_default_cannot_be_fitted_the_remedy_is_told(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     unpaid = [{**entry, "rewards": {}} for entry in entries(4)]
     with pytest.raises(AriaError, match="give a final reward for at least one role"):
         aria_dvc.credit(unpaid)

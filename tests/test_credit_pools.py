@@ -7,6 +7,7 @@ import pytest
 from tests.credit_dialogues import ANY_GAME
 
 from aria_dvc.credit.chain import credit, labelled
+from aria_dvc.credit.methods import critic
 from aria_dvc.credit.methods.base import episode_folds, fit_values
 from aria_dvc.credit.methods.registry import make_method
 from aria_dvc.credit.settings import Aggregate, CreditSettings, SelectK
@@ -18,6 +19,12 @@ from aria_dvc.records.tables import turns_table
 TEXTS = ("half each", "I keep 60", "I accept", "I keep 80")
 SCRIPT, POLICY = "scripted:varied", "policy"
 CASTS = ((POLICY, POLICY), (POLICY, SCRIPT), (SCRIPT, POLICY), (SCRIPT, SCRIPT))
+
+
+@pytest.fixture(autouse=True)
+def short_training(monkeypatch):
+    """What is asked here does not hang on how well the critic's networks are trained."""
+    monkeypatch.setattr(critic, "STEPS_AT_LEAST", 50)
 
 
 def pooled(casts, scripted_reward: float = 0.0, seed: int = 0) -> Log:

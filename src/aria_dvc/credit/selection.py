@@ -198,7 +198,7 @@ def _overridden(
 ) -> Selection:
     largest = int(ks[-1])
     if k < min(2, largest) or (k > largest and not complete):
-        raise AriaError(f"k = {k} is outside 2..{largest}; change k or raise cluster.k_max")
+        raise AriaError(f"k = {k} is outside 2..{largest}, the finest cut (cluster.k_max)")
     capped = k if k > largest else None
     return Selection(min(k, largest), method, True, capped, choices, converged)
 

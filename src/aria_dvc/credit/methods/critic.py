@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from aria_dvc.intentions.log import Log
 
 if TYPE_CHECKING:
     import torch
+
+    Pair = list[torch.Tensor]  # of two networks, which are computed at once
 
 DIRECTIONS = 32  # of most variance, which a vector is reduced to
 NOISE = 1e-3  # of the widest direction's deviation; what is narrower may be rounding
@@ -164,37 +166,37 @@ class CriticCredit:
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            wide = data.both.shape[1]
-            self.critics_ = [_network(wide, self.hidden) for _ in range(2)]
-            self.values_ = [_network(data.state.shape[1], self.hidden) for _ in range(2)]
-            slow = [_copy(network) for network in (*self.critics_, *self.values_)]
-            learned = [p for n in (*self.critics_, *self.values_) for p in n.parameters()]
-            adam = torch.optim.AdamW(learned, lr=self.rate, weight_decay=DECAY)
+            self.critics_ = _pair(data.both.shape[1], self.hidden)
+            self.values_ = _pair(data.state.shape[1], self.hidden)
+            slow = _still(self.critics_), _still(self.values_)
+            learned, following = [*self.critics_, *self.values_], [*slow[0], *slow[1]]
+            follow = torch.optim.swa_utils.get_ema_multi_avg_fn(1.0 - self.tau)
+            adam = torch.optim.AdamW(learned, lr=self.rate, weight_decay=DECAY, fused=True)
             for done, batch in enumerate(_batches(torch.from_numpy(rows), steps), start=1):
-                loss = self._loss(data, batch, slow)
+                loss = self._loss(data, batch, *slow)
                 adam.zero_grad()
                 loss.backward()
                 adam.step()
-                _follow(slow, (*self.critics_, *self.values_), self.tau)
+                follow(following, learned, None)
                 if look is not None and done % EVERY == 0 and look(done):
                     return
 
-    def _loss(self, data: Transitions, rows: torch.Tensor, slow: list[Any]) -> torch.Tensor:
+    def _loss(
+        self, data: Transitions, rows: torch.Tensor, slow_critics: Pair, slow_values: Pair
+    ) -> torch.Tensor:
         """Squared errors of all four networks on some actions."""
         import torch
 
         state, both, following = data.state[rows], data.both[rows], data.following[rows]
         after, ends = following.clamp(min=0), following < 0
-        loss = torch.zeros(())
-        for number, (critic, value) in enumerate(zip(self.critics_, self.values_, strict=True)):
-            with torch.no_grad():
-                later = data.base[after] + self.unit_ * slow[2 + number](data.state[after])[:, 0]
-                target = data.reward[rows] + torch.where(ends, 0.0, data.discount[rows] * later)
-                left = ((target - data.base[rows]) / self.unit_).float()
-                worth = slow[number](both)[:, 0]
-            loss = loss + ((critic(both)[:, 0] - left) ** 2).mean()
-            loss = loss + ((value(state)[:, 0] - worth) ** 2).mean()
-        return loss
+        with torch.no_grad():
+            later = data.base[after] + self.unit_ * _answers(slow_values, data.state[after])
+            target = data.reward[rows] + torch.where(ends, 0.0, data.discount[rows] * later)
+            left = ((target - data.base[rows]) / self.unit_).float()
+            worth = _answers(slow_critics, both)
+        of_critics = ((_answers(self.critics_, both) - left) ** 2).mean(dim=1)
+        of_values = ((_answers(self.values_, state) - worth) ** 2).mean(dim=1)
+        return (of_critics + of_values).sum()
 
 
 def _unit(targets: np.ndarray, base: np.ndarray) -> float:
@@ -217,13 +219,13 @@ def _batches(rows: torch.Tensor, steps: int) -> Iterator[torch.Tensor]:
     return islice(every, steps)
 
 
-def _least(networks: list[Any], inputs: np.ndarray) -> np.ndarray:
+def _least(pair: Pair, inputs: np.ndarray) -> np.ndarray:
     """(A,) the smaller answer of two, in float64: the same however many are asked."""
     import torch
 
     with torch.no_grad():
-        given = torch.from_numpy(inputs).double()
-        found = torch.stack([_copy(network).double()(given)[:, 0] for network in networks])
+        exact = [weights.double() for weights in pair]
+        found = _answers(exact, torch.from_numpy(inputs).double())
     least: np.ndarray = found.min(dim=0).values.numpy()
     return least
 
@@ -234,28 +236,33 @@ def _believed(said: np.ndarray, left: np.ndarray) -> float:
     return float(np.clip(said @ left / size, 0.0, 1.0)) if size > 0 else 0.0
 
 
-def _network(inputs: int, hidden: int) -> Any:
-    """Two layers and a last one of zeros."""
+def _pair(inputs: int, hidden: int) -> Pair:
+    """Weights and biases of two networks of three layers, the last ones of zeros."""
+    import torch
     from torch import nn
 
-    last = nn.Linear(hidden, 1)
-    nn.init.zeros_(last.weight)
-    nn.init.zeros_(last.bias)
-    return nn.Sequential(
-        nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), last
-    )
+    def layers() -> tuple[nn.Linear, ...]:
+        last = nn.Linear(hidden, 1)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        return nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), last
+
+    pair = []
+    for both in zip(layers(), layers(), strict=True):
+        pair.append(torch.stack([layer.weight.detach().T for layer in both]))
+        pair.append(torch.stack([layer.bias.detach()[None] for layer in both]))
+    return [weights.requires_grad_() for weights in pair]
 
 
-def _copy(network: Any) -> Any:
-    from copy import deepcopy
-
-    return deepcopy(network).requires_grad_(False)
+def _still(pair: Pair) -> Pair:
+    return [weights.detach().clone() for weights in pair]
 
 
-def _follow(slow: list[Any], fast: tuple[Any, ...], tau: float) -> None:
+def _answers(pair: Pair, inputs: torch.Tensor) -> torch.Tensor:
+    """(2, n) what either network says of n inputs."""
     import torch
 
-    with torch.no_grad():
-        for copy, network in zip(slow, fast, strict=True):
-            for old, new in zip(copy.parameters(), network.parameters(), strict=True):
-                old.lerp_(new, tau)
+    first, first_bias, second, second_bias, last, last_bias = pair
+    seen = torch.baddbmm(first_bias, inputs.expand(2, -1, -1), first).relu()
+    seen = torch.baddbmm(second_bias, seen, second).relu()
+    return torch.baddbmm(last_bias, seen, last)[:, :, 0]
