@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aria_dvc.errors import AriaError
 from aria_dvc.memory import is_out_of_memory
-from aria_dvc.shown import printable
+from aria_dvc.shown import brief, printable
 
 _SPACE = "free some space and run again"
 _MODE = "change its owner or mode, or name another path"
@@ -139,7 +139,7 @@ def _said(error: BaseException) -> Failure | None:
 
 def _unreadable(error: BaseException) -> Failure | None:
     """Files that hold something else than their reader expects."""
-    text = f" ({' '.join(str(error).split())[:200]})"
+    text = f" ({brief(error)})"
     if isinstance(error, json.JSONDecodeError):  # orjson's is a kind of it
         return f"broken JSON ({error.msg}, line {error.lineno} column {error.colno})", _AGAIN
     if isinstance(error, UnicodeDecodeError):

@@ -24,6 +24,12 @@ def printable(text: str, keep: str = "") -> str:
     return _STEERS.sub(escaped, text)
 
 
+def brief(error: BaseException, width: int = 200) -> str:
+    """What an error of a library says, on one line, cut with a mark after so many characters."""
+    text = " ".join(str(error).split()).rstrip(".")
+    return text if len(text) <= width else f"{text[:width].rstrip()} ..."
+
+
 def cell(text: str) -> str:
     """`text` for a cell of a CSV file: spreadsheets take it as text, unless it is a number."""
     plain = printable(text)

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from aria_dvc.errors import AriaError, naming
 from aria_dvc.intentions.log import Log
 from aria_dvc.records.kept import KEPT
+from aria_dvc.shown import brief
 
 BLOCK_ROWS = 4096
 MOST_ROWS = 200_000  # of a row group, which is read as a whole; `aria read` writes some 20,000
@@ -141,8 +142,9 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        said = " ".join(str(error).split())[:120].rstrip(".")
-        raise AriaError(f"{path}: not Parquet, or damaged ({said}): {_remedy(path)}") from None
+        raise AriaError(
+            f"{path}: not Parquet, or damaged ({brief(error)}): {_remedy(path)}"
+        ) from None
 
 
 def _remedy(path: Path) -> str:

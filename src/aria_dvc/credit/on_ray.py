@@ -18,6 +18,7 @@ from aria_dvc.credit.blocks import Block
 from aria_dvc.credit.labeller import Labeller
 from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
+from aria_dvc.shown import brief
 
 CLUSTER = "auto"  # the cluster that this machine belongs to
 PATIENCE_S = 10.0
@@ -74,7 +75,7 @@ def _check_answered(address: str) -> None:
 
 
 def _no_cluster(address: str | None, error: Exception) -> AriaError:
-    said = " ".join(str(error).split())[:160]
+    said = brief(error)
     if address is None:
         return AriaError(f"--workers: Ray does not start here ({said}): run again, or leave it out")
     return AriaError(

@@ -20,6 +20,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Failure, Game, refuse_unknown_keys
 from aria_dvc.games.commands import AGENT, NOTHING, STEPS_BOUND, CommandMatch
 from aria_dvc.games.household_world import canonical
+from aria_dvc.shown import brief
 
 FILE = "game.tw-pddl"
 MAX_STEPS = 40  # as in SPA-RL
@@ -48,8 +49,7 @@ class Room:
             self._env.load(file)
             state = self._env.reset()
         except (Exception, SystemExit) as error:  # so it says all that is wrong with a file
-            told = " ".join(str(error).split())[:200]
-            raise AriaError(f"{file}: ALFWorld cannot play it: {told}") from None
+            raise AriaError(f"{file}: ALFWorld cannot play it: {brief(error)}") from None
         self._moves = any(one.startswith("move ") for one in state["command_templates"])
         self.told = " ".join(state.feedback.split("=-", 1)[-1].split())
         self.done = False

@@ -21,6 +21,7 @@ from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.source import ModelSource
 from aria_dvc.models.weights import check_finite, no_pickles, refuse_pickled
 from aria_dvc.settings.dialogues import BASE_MODEL
+from aria_dvc.shown import brief
 
 if TYPE_CHECKING:
     import torch
@@ -160,6 +161,6 @@ def _load_errors(source: ModelSource) -> Iterator[None]:
         if is_out_of_memory(error):
             raise
         raise AriaError(
-            f"the model {source} cannot be loaded ({' '.join(str(error).split())[:300]}): name a "
+            f"the model {source} cannot be loaded ({brief(error, 300)}): name a "
             "folder or model id with config.json, safetensors weights and a tokenizer"
         ) from error

@@ -13,6 +13,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.models.packaged import SENTENCE_ENCODERS, packaged_path
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.weights import no_pickles, refuse_pickled
+from aria_dvc.shown import brief
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,7 @@ def load_encoder(name: str) -> Encoder:
             model = SentenceTransformer(str(folder or plain), model_kwargs=options)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise AriaError(
-            f"embed.source: {name} cannot be loaded ({' '.join(str(error).split())[:120]}): name a "
+            f"the embedder {name} cannot be loaded ({brief(error)}): name a "
             f"sentence-transformers model, a folder, or one of {', '.join(SENTENCE_ENCODERS)}"
         ) from None
     return lambda batch: model.encode(

@@ -16,6 +16,7 @@ import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_parquet, write_parquet_parts
+from aria_dvc.shown import brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -425,8 +426,7 @@ def whole_parquet(path: str | Path, schema: Schema) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        said = str(error)[:120].rstrip(".")
-        raise schema.wrong(path, f"is not Parquet, or damaged ({said})") from None
+        raise schema.wrong(path, f"is not Parquet, or damaged ({brief(error)})") from None
 
 
 def _check_rows(
