@@ -37,7 +37,7 @@ from aria_dvc.records.episodes import Episode, without_broken_off
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings.dialogues import TruthParams
 from aria_dvc.truth.branching import RECORDED, Branch, Branching, end_of, played_by
-from aria_dvc.truth.table import Question, truth_table
+from aria_dvc.truth.table import Question, values_of_turns
 from aria_dvc.truth.turns import Turn, drawn_turns
 from truth import TARGETS, labelled_turns, settings, tell
 
@@ -102,25 +102,21 @@ def report(game: str, args: argparse.Namespace) -> Iterator[str]:
 
 
 def fixed_turns(game: str, params: Params, continuations: int) -> Fixed:
-    """Play a log, measure all its turns, and keep one of each game, drawn by seed."""
+    """Play a log, draw one turn of each game, and measure these."""
     (played,) = play_side_by_side(params, [collect_session(params, game)], f"collect {game}")
     episodes = without_broken_off(played)
-    each = {"continuations": continuations, "draws": continuations, "draw_continuations": 1}
     players, source = params.prepare.players, params.logs[game].source
-    asked = TruthParams(turns=EVERY, **each)
-    truth = truth_table(params, episodes, Question(asked, params.aggregate.gamma, players, source))
-    places = list(zip(truth["episode_id"], truth["position"], strict=True))
-    rows: dict[str, list[int]] = {}
-    for row, (episode, _) in enumerate(places):
-        rows.setdefault(episode, []).append(row)
+    of_game: dict[str, list[Turn]] = {}
+    for turn in drawn_turns(episodes, players, EVERY, params.seed):
+        of_game.setdefault(turn.episode.episode_id, []).append(turn)
     rng = random.Random(derived_seed(params.seed, PURPOSE))
-    drawn = [rng.choice(of) for of in rows.values()]
-    turns = {
-        (turn.episode.episode_id, turn.position): turn
-        for turn in drawn_turns(episodes, players, EVERY, params.seed)
-    }
-    kept = [turns[places[row]] for row in drawn]
-    return Fixed(episodes, kept, truth.iloc[drawn].reset_index(drop=True))
+    drawn = [rng.choice(turns) for turns in of_game.values()]
+    each = {"continuations": continuations, "draws": continuations, "draw_continuations": 1}
+    asked = Question(TruthParams(turns=EVERY, **each), params.aggregate.gamma, players, source)
+    truth = values_of_turns(params, episodes, drawn, asked)
+    known = set(zip(truth["episode_id"], truth["position"], strict=True))
+    turns = [turn for turn in drawn if (turn.episode.episode_id, turn.position) in known]
+    return Fixed(episodes, turns, truth)
 
 
 def logs_of(game: str, fixed: Fixed, params: Params, count: int) -> Iterator[list[Episode]]:

@@ -59,8 +59,16 @@ def truth_table(params: Params, episodes: Sequence[Episode], asked: Question) ->
         AriaError: the log was not played here, by players that can go on, under the present rules;
             or a player cannot be reached.
     """
-    settings, seed = asked.settings, derived_seed(params.seed, PURPOSE)
-    turns = drawn_turns(episodes, asked.players, settings.turns, seed)
+    seed = derived_seed(params.seed, PURPOSE)
+    turns = drawn_turns(episodes, asked.players, asked.settings.turns, seed)
+    return values_of_turns(params, episodes, turns, asked)
+
+
+def values_of_turns(
+    params: Params, episodes: Sequence[Episode], turns: Sequence[Turn], asked: Question
+) -> pd.DataFrame:
+    """The same of these very turns of the log."""
+    settings = asked.settings
     _warn_of_models(episodes, asked)
     play = _Play(params, episodes, asked)
     ends = [play.end(turn) for turn in turns]
