@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _NO_DECOMPOSITION = str.maketrans(
     {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe"}
@@ -14,10 +15,13 @@ _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 def strip_accents(text: str) -> str:
     """Lower case without diacritics; punctuation stays."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.lower().translate(_NO_DECOMPOSITION))
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
+@lru_cache(maxsize=4096)  # most answers are those of other targets too
 def fold(text: str) -> str:
     """Lower case letters and digits, single spaces, no accents: `Xi'an` -> `xian`."""
     bare = _APOSTROPHES.sub("", strip_accents(text))
