@@ -13,6 +13,7 @@ from aria_dvc.memory import is_out_of_memory
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from aria_dvc.models.weights import check_adapter, no_pickles
+from aria_dvc.shown import brief
 
 if TYPE_CHECKING:
     import torch
@@ -145,12 +146,6 @@ def _adapter_errors(folder: str | Path) -> Iterator[None]:
             raise
         raise AriaError(
             f"the adapter {folder} cannot be put on the base model "
-            f"({_brief(error)}): give the folder that the policy stage wrote for this base model"
+            f"({brief(error, SHOWN)}): give the folder that the policy stage wrote for this base "
+            "model"
         ) from None
-
-
-def _brief(error: Exception) -> str:
-    """An error in one line; of the tensors that do not fit only the first."""
-    text = " ".join(str(error).split())
-    first = text.find("size mismatch")
-    return text[max(first, 0) :][:SHOWN]

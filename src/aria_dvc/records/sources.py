@@ -26,6 +26,7 @@ import orjson
 from aria_dvc.errors import AriaError
 from aria_dvc.records import json_entries, row_entries
 from aria_dvc.records.entries import Entry
+from aria_dvc.shown import brief
 
 STDIN = "-"
 BUFFER = 1 << 20
@@ -178,10 +179,10 @@ def entries_of(source: Source, progress: Progress | None = None) -> Iterator[Ent
 
 
 def _unreadable(name: str, error: Exception) -> AriaError:
-    reason = getattr(error, "strerror", None) or str(error).splitlines()[0].strip(". ")
+    reason = getattr(error, "strerror", None) or brief(error) or type(error).__name__
     if getattr(error, "errno", None) is not None or type(error) is ValueError:  # a zero byte
         return AriaError(f"{name}: cannot be read ({reason}): check the path")
-    return AriaError(f"{name}: damaged, or cut off ({reason[:120]}): write or fetch it again")
+    return AriaError(f"{name}: damaged, or cut off ({reason}): write or fetch it again")
 
 
 def _file_entries(path: Path, name: str, progress: Progress | None) -> Iterator[Entry]:
