@@ -271,7 +271,7 @@ def test_an_episode_without_an_action_gets_no_credit_and_a_log_without_any_is_re
         ("role", "Alice", "log: entry 2: role 'Alice' beside 'alice'"),
         ("role", 4, "log: entry 2: messages.1. has the role 4"),
         ("text", "\u200b", "log: entry 2: utterance 1 .* has no text"),
-        ("text", 3, "log: entry 2: utterance 1 .* has no text"),
+        ("text", 3, "log: entry 2: utterance 1 .* is 3, no text"),
         ("embedding", "1, 2", "log: entry 2: embedding of messages.1. must be a list"),
         ("embedding", [True, "1"], "log: entry 2: embedding of messages.1. must be a list"),
         ("game", 4, "log: entry 2: game is 4"),
@@ -284,6 +284,27 @@ def test_odd_cells_of_a_frame_are_named(column, value, expected):
         frame.loc[4:7, "game"] = pd.Series([value] * 4, index=range(4, 8), dtype=object)
     with pytest.raises(AriaError, match=expected):
         aria_dvc.credit(frame, method="constant")
+
+
+def test_rows_in_no_order_are_refused_where_no_position_tells_it():
+    frame = frame_of(entries(4))
+    mixed = pd.concat([frame[frame["role"] == role] for role in ("bob", "alice")])
+    with pytest.raises(AriaError, match=r"row \d+ \(episode e0\) comes back: sort the rows"):
+        aria_dvc.credit(mixed.drop(columns="position", errors="ignore"), method="prefix")
+    position = frame.groupby("episode_id").cumcount()
+    expected = aria_dvc.credit(frame.assign(position=position), method="prefix")
+    found = aria_dvc.credit(mixed.assign(position=position), method="prefix")
+    keys = ["episode_id", "position"]
+    pd.testing.assert_frame_equal(
+        *(table.sort_values(keys).reset_index(drop=True) for table in (found, expected))
+    )
+
+
+def test_k_is_refused_where_it_says_nothing():
+    with pytest.raises(AriaError, match="k is for methods that look at intentions"):
+        aria_dvc.credit(entries(4), method="gae", k=4)
+    with pytest.raises(AriaError, match="k is 101: intentions are 2 to 100"):
+        aria_dvc.credit(entries(4), method="aria", k=101)
 
 
 def test_info_that_cannot_be_written_is_refused():

@@ -42,7 +42,7 @@ def log_file(folder: Path, episodes: int = 24, seed: int = 0, roles: int = 2) ->
 
 
 def export(log: Path, target: str, *options: object) -> Path:
-    out = log.parent / target
+    out = log.parent / (f"table.{target}" if target in ("csv", "parquet") else target)
     more = [str(option) for option in options]
     given = ["--to", target, "--method", "prefix", "--out", str(out)]
     assert main(["export", str(log), *given, *more]) == 0
@@ -243,7 +243,7 @@ def test_a_credit_table_may_be_given_and_must_be_of_this_log(tmp_path, capsys):
 @pytest.mark.parametrize("target", ["parquet", "csv"])
 def test_a_table_is_written_only_of_the_log_that_it_is_of(tmp_path, capsys, target):
     log = log_file(tmp_path)
-    table, path, out = credit_of(log), tmp_path / "credit.parquet", tmp_path / "out"
+    table, path, out = credit_of(log), tmp_path / "credit.parquet", tmp_path / f"out.{target}"
     given, text = ["--credit", path, "--to", target, "--out", out], log.read_text()
     log.write_text(text.replace("half each", "half"), "utf-8")
     assert "says something else there" in refused(capsys, log, *given)
@@ -302,6 +302,7 @@ def refused(capsys, log: Path, *options: object) -> str:
         (["--to", "kto", "--credit", "c.parquet", "--seed", "0"], "have no effect"),
         (["--to", "kto", "--credit", "c.parquet", "--group-by", "scene"], "have no effect"),
         (["--to", "csv", "--method", "gae", "--out", "c.parquet"], "would hold CSV"),
+        (["--to", "csv", "--method", "gae", "--out", "c/"], "it is a file: name it c.csv"),
         (["--to", "kto", "--credit", "c.csv"], "there is no file c.csv"),
         (["--to", "tinker"], "name the model to train by --model"),
         (["--to", "kto", "--credit", "c.parquet", "--gamma", "0.5"], "have no effect"),

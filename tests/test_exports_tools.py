@@ -370,6 +370,15 @@ def test_words_before_a_call_go_with_it_and_words_after_it_do_not():
     assert found[3].message["content"] == "(empty)"
 
 
+def test_an_assistant_that_said_nothing_is_not_given_words():
+    hi, nothing = {"role": "user", "content": "Hi."}, {"role": "assistant", "content": " "}
+    well = {"role": "assistant", "content": "Well."}
+    found = seen_by("assistant", lines_from([hi, nothing, hi, well, nothing]), "")
+    assert [one.message["content"] for one in found] == ["Hi.", "", "Hi.", "Well."]
+    found = seen_by("assistant", lines_from([nothing, *CHAT[2:4]]), "")
+    assert "(empty)" not in str([one.message for one in found])
+
+
 def test_old_calls_and_replies_are_written_as_new_ones():
     old = {"name": "f", "arguments": '{"n": 123456789012345678901234567890}'}
     messages = [

@@ -242,6 +242,18 @@ def test_weights_have_a_fingerprint_wherever_they_come_from(base):
     assert weights_fingerprint(tiny_model(seed=1)) != weights_fingerprint(tiny_model())
 
 
+def test_what_is_nearly_called_like_packaged_weights_is_a_slip():
+    with pytest.raises(AriaError, match="did you mean all-minilm-l6-v2"):
+        packaged.packaged_encoder("all-minilm-l6-v3")
+    for other in (
+        "all-MiniLM-L6-v2",
+        "all-mpnet-base-v2",
+        "multi-qa-MiniLM-L6-cos-v1",
+        "org/all-minilm-l6-v3",
+    ):
+        assert packaged.packaged_encoder(other) is None
+
+
 def test_packaged_weights_are_located_and_not_imported(monkeypatch):
     assert packaged.packaged_path("org/model", packaged.LANGUAGE_MODELS) is None
     for known in (packaged.LANGUAGE_MODELS, packaged.SENTENCE_ENCODERS):

@@ -435,6 +435,14 @@ def test_an_episode_that_comes_back_stops_the_reader_though_it_skips(tmp_path):
         list(found)
 
 
+def test_the_table_is_not_written_under_the_name_of_another_format(tmp_path, capsys):
+    log, out = tmp_path / "log", tmp_path / "out.csv"
+    log.write_bytes(orjson.dumps(OPENAI))
+    assert main(["read", str(log), "--out", str(out)]) == 1
+    assert "out.csv would hold Parquet: name it turns.parquet" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_the_command_skips_or_stops(tmp_path, capsys):
     log, out = tmp_path / "log", tmp_path / "out.parquet"
     log.write_bytes(b"\n".join([orjson.dumps(OPENAI), *BAD]))

@@ -65,12 +65,14 @@ def credit(
 
     Raises AriaError: one line with what, where and the remedy.
     """
-    from aria_dvc.api import credited_log
+    from aria_dvc.api import check_takes_k, credited_log
     from aria_dvc.records.reading import Reading
 
     settings = CreditSettings(
         "auto" if k is None else k, seed, aggregate=Aggregate(method, gamma, folds)
     )
+    if k is not None:
+        check_takes_k(settings.aggregate)
     agents = (agent,) if isinstance(agent, str) else tuple(agent)
     reading = Reading(agents=agents, group_by=group_by, outcome=outcome, moves=moves)
     return credited_log(log, settings, score, embed, game, reading)

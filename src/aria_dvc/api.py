@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from aria_dvc.credit.logs import credit_of, embedded, log_of_entries, read_logs, with_actions
-from aria_dvc.credit.settings import EMBEDDER, CreditSettings
+from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.records.formats.base import BadEntry, is_number
 from aria_dvc.records.names import PLAYABLE
@@ -46,6 +46,17 @@ def credited_log(
         credited = with_actions(scored, fitted)
         frame, _ = credit_of(fitted, settings, credited, embed)
     return frame if positions is None else frame.assign(position=positions[credited.actions])
+
+
+def check_takes_k(settings: Aggregate) -> None:
+    """Raise AriaError for a method that looks at no intentions."""
+    from aria_dvc.credit.methods.registry import make_method
+
+    if not make_method(settings.method, settings).uses_labels:
+        raise AriaError(
+            "k is for methods that look at intentions, such as aria, not method "
+            f"{settings.method}: leave it out"
+        )
 
 
 def table_of_intentions(
@@ -100,9 +111,10 @@ def _read(
 
 
 def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
-    """The rows with an episode's together, by position if there is one.
+    """The rows with an episode's together, by position if there is one, else as they are.
 
-    Raises AriaError for a missing column or one that stands twice, and as `_check_cells` does.
+    Raises AriaError for a missing column or one that stands twice, for an episode that comes back
+    where no position tells the order of its rows, and as `_check_cells` does.
     """
     check_unique(frame.columns, "log")
     needed = (*NEEDED, "reward") if need_rewards else NEEDED
@@ -114,8 +126,12 @@ def _in_order(frame: pd.DataFrame, need_rewards: bool) -> pd.DataFrame:
         )
     _check_cells(frame, need_rewards)
     episode = frame["episode_id"].factorize()[0]
-    keys = [frame["position"].to_numpy(), episode] if "position" in frame else [episode]
-    return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
+    if "position" in frame:
+        frame = frame.iloc[np.lexsort([frame["position"].to_numpy(), episode])]
+    else:
+        back = np.diff(episode, prepend=0) < 0
+        _refuse(back, frame, "comes back: sort the rows by episode, or give a position")
+    return frame.reset_index(drop=True)
 
 
 def _check_cells(frame: pd.DataFrame, need_rewards: bool) -> None:
@@ -145,8 +161,8 @@ def _whole(column: pd.Series) -> pd.Series:
     return (number % 1 == 0) & (number.abs() < 2.0**63)
 
 
-def _refuse(bad: pd.Series, frame: pd.DataFrame, problem: str) -> None:
-    rows = np.flatnonzero(bad.to_numpy(dtype=bool))
+def _refuse(bad: pd.Series | np.ndarray, frame: pd.DataFrame, problem: str) -> None:
+    rows = np.flatnonzero(np.asarray(bad, dtype=bool))
     if rows.size:
         episode = frame["episode_id"].iloc[rows[0]]
         raise AriaError(f"log: row {rows[0]} (episode {episode}) {problem}")

@@ -16,11 +16,11 @@ from aria_dvc.credit.options import (
     is_typed,
     settings_of,
 )
-from aria_dvc.credit.parquet_names import check_parquet_name
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.embedder_specs import embedder_weights
 from aria_dvc.outputs import Mine, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
+from aria_dvc.records.parquet_names import check_parquet_name
 from aria_dvc.records.reading import Reading
 from aria_dvc.shown import printable
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.credit.parquet_names import check_parquet_name
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import check_outputs, table_with
+from aria_dvc.records.parquet_names import check_parquet_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -93,6 +93,8 @@ class CreditSettings:
         _check_whole("seed", self.seed)
         if self.k != "auto":
             _check_whole("k", self.k)
+            if self.k > self.cluster.k_max:
+                raise AriaError(f"k is {self.k}: intentions are 2 to {self.cluster.k_max}")
         if self.seed < 0:
             raise AriaError(f"seed is {self.seed}: folds are dealt by a whole number from 0 on")
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aria_dvc.credit.parquet_names import is_of_other_format
 from aria_dvc.credit.table import COLUMNS
 from aria_dvc.errors import AriaError
+from aria_dvc.records.parquet_names import is_of_other_format
 
 if TYPE_CHECKING:
     import pandas as pd

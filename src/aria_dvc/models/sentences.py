@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aria_dvc.embedder_specs import embedder_weights, is_half
 from aria_dvc.errors import AriaError
-from aria_dvc.models.packaged import SENTENCE_ENCODERS, packaged_path
+from aria_dvc.models.packaged import SENTENCE_ENCODERS, packaged_encoder
 from aria_dvc.models.quiet import quiet_transformers
 from aria_dvc.models.weights import no_pickles, refuse_pickled
 from aria_dvc.shown import brief
@@ -35,7 +35,7 @@ def load_encoder(name: str) -> Encoder:
         AriaError: there is no such encoder.
     """
     plain = embedder_weights(name)
-    folder = packaged_path(plain, SENTENCE_ENCODERS)
+    folder = packaged_encoder(plain)
     if folder is not None:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch

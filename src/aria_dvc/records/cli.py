@@ -12,6 +12,7 @@ from aria_dvc.outputs import table_with
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
+from aria_dvc.records.parquet_names import check_parquet_name
 from aria_dvc.records.reading import Reading
 
 USAGE = """\
@@ -52,6 +53,7 @@ def run_read(args: argparse.Namespace) -> None:
 
     is_mine = table_with(("episode_id", "position", "role", "text", "is_action"))
     check_files(args, {"--out": (args.out, is_mine)}, {"the log": args.logs})
+    check_parquet_name(args.out, "name it turns.parquet, say")
     counts = {"episodes": 0, "groups": 0}
     with reading_of(args) as reading:
         episodes = _counted(read_all(args.logs, replace(reading, game=args.game)), counts)

@@ -16,6 +16,7 @@ from typing import Any
 
 from aria_dvc.records.episodes import SYSTEM, Episode
 from aria_dvc.records.formats.base import BadEntry
+from aria_dvc.records.formats.openai import EMPTY
 
 logger = logging.getLogger(__name__)
 _FILLERS = "\u115f\u1160\u3164\uffa0\u2800"  # fillers and an empty braille cell
@@ -159,6 +160,13 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
     spoken = {utterance.role for utterance in episode.utterances}
     if silent := sorted(_keys(entry, "system_prompts") - spoken):
         yield f"a system prompt for {', '.join(silent)}, who says nothing there"
+    if _any_has(entry, "reward") and all(one.given is None for one in episode.utterances):
+        yield (
+            "reward of a message is not read, rewards are of whole episodes: `aria audit --credit "
+            "reward` judges such credit"
+        )
+    if any(said.text == EMPTY and said.message is None for said in episode.utterances):
+        yield f"a message that neither says nor calls anything: it is read as {EMPTY}"
     if branches := episode.info.get("branches_left_out"):
         yield f"a trace of several branches: its last one is read, {branches} are left out"
     texts = (utterance.text for utterance in episode.utterances)

@@ -256,7 +256,12 @@ def _check_texts(episode: Episode) -> None:
     for position, utterance in episode.numbered():
         if not is_visible(utterance.role):
             raise BadEntry(f"utterance {position} has the role {utterance.role!r}: give a name")
-        if not isinstance(utterance.text, str) or not is_visible(utterance.text):
+        if not isinstance(utterance.text, str | None):
+            raise BadEntry(
+                f"utterance {position} ({utterance.role}) is {described(utterance.text)}, no text: "
+                "give a string, such as its JSON"
+            )
+        if not utterance.text or not is_visible(utterance.text):
             raise BadEntry(
                 f"utterance {position} ({utterance.role}) has no text: "
                 "give a non-empty string or remove the entry"

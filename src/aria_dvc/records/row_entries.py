@@ -292,7 +292,10 @@ def _start(rows: list[Row]) -> int | None:
         return None
     start = places[0]
     if type(start) is not int or start < 0 or places != list(range(start, start + len(rows))):
-        raise BadEntry("position must count up by one from the episode's first row: sort the rows")
+        raise BadEntry(
+            "position must count up by one from the episode's first row: sort the rows, or "
+            "leave the column out"
+        )
     if start > _MOST_BEFORE:
         raise BadEntry(f"position begins at {start}: count an episode's messages from 0")
     return start
