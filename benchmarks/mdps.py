@@ -171,6 +171,11 @@ class Exact:
         return found
 
     @cached_property
+    def values(self) -> np.ndarray:
+        """(M,) the advantages in their order."""
+        return np.array(list(self.advantages.values()))
+
+    @cached_property
     def places(self) -> dict[Move, int]:
         return {move: place for place, move in enumerate(self.advantages)}
 
@@ -184,7 +189,7 @@ class Exact:
     def gradient(self) -> np.ndarray:
         """(M,) of the expected reward by the logits of a tabular softmax policy."""
         chance = np.array(list(self.chances.values())) / np.bincount(self.states)
-        return chance[self.states] * np.array(list(self.advantages.values()))
+        return chance[self.states] * self.values
 
 
 @dataclass(frozen=True)
@@ -238,7 +243,7 @@ def credits_of(
     batch: Batch, exact: Exact, seed: int, methods: Sequence[str] = METHODS
 ) -> dict[tuple[str, str], np.ndarray]:
     """(method, q or q - v) -> (A,) credit of the batch's actions."""
-    true = np.array(list(exact.advantages.values()))[batch.moves]
+    true = exact.values[batch.moves]
     found = {("exact", "A"): true}
     for name in methods:
         method = make_method(name, SETTINGS, seed)
@@ -280,7 +285,6 @@ def directions(gradients: np.ndarray, exact: np.ndarray) -> list[float]:
 def report(name: str, args: argparse.Namespace, methods: Sequence[str] = METHODS) -> Iterator[str]:
     """The table of one process."""
     exact = Exact(PROCESSES[name])
-    true = np.array(list(exact.advantages.values()))
     seeds = [derived_seed(args.seed, f"{name} {number}") for number in range(args.batches)]
     batches = [drawn(exact, args.episodes, seed) for seed in seeds]
     found = [credits_of(batch, exact, args.seed, methods) for batch in batches]
@@ -290,7 +294,7 @@ def report(name: str, args: argparse.Namespace, methods: Sequence[str] = METHODS
     yield "|" + "---|" * (2 + len(COLUMNS))
     for credit in found[0]:
         pairs = [(of[credit], batch) for of, batch in zip(found, batches, strict=True)]
-        own = [scores(c, true[b.moves], exact.states[b.moves]) for c, b in pairs]
+        own = [scores(c, exact.values[b.moves], exact.states[b.moves]) for c, b in pairs]
         gradients = np.array([gradient(b, exact, c) for c, b in pairs])
         figures = [*np.mean(own, axis=0), *directions(gradients, exact.gradient)]
         yield f"| `{credit[0]}` | {credit[1]} | " + " | ".join(f"{f:.2f}" for f in figures) + " |"
@@ -303,13 +307,13 @@ def mended(
     exact: Exact, batches: Sequence[Batch], found: Sequence[dict[tuple[str, str], np.ndarray]]
 ) -> Iterator[str]:
     """Mean credit of BAD and of RECOVER in episodes that had both."""
-    pair = [exact.places[0, "start", "BAD"], exact.places[1, "mistake", "RECOVER"]]
+    recover_at = exact.places[1, "mistake", "RECOVER"]
     yield "| credit | as | BAD, mended | RECOVER |"
     yield "|---|---|---|---|"
     for credit in found[0]:
         both = []
         for of, batch in zip(found, batches, strict=True):
-            first = np.flatnonzero(batch.moves[1:] == pair[1])  # the action before is BAD
+            first = np.flatnonzero(batch.moves[1:] == recover_at)  # the action before is BAD
             both.append((of[credit][first].mean(), of[credit][first + 1].mean()))
         bad, recover = np.mean(both, axis=0)
         yield f"| `{credit[0]}` | {credit[1]} | {bad:+.2f} | {recover:+.2f} |"
