@@ -164,22 +164,22 @@ class CriticCredit:
         """Learn from some actions, from new networks on, until `look`, told the steps, says so."""
         import torch
 
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            self.critics_ = _pair(data.both.shape[1], self.hidden)
-            self.values_ = _pair(data.state.shape[1], self.hidden)
-            slow = _still(self.critics_), _still(self.values_)
-            learned, following = [*self.critics_, *self.values_], [*slow[0], *slow[1]]
-            follow = torch.optim.swa_utils.get_ema_multi_avg_fn(1.0 - self.tau)
-            adam = torch.optim.AdamW(learned, lr=self.rate, weight_decay=DECAY, fused=True)
-            for done, batch in enumerate(_batches(torch.from_numpy(rows), steps), start=1):
-                loss = self._loss(data, batch, *slow)
-                adam.zero_grad()
-                loss.backward()
-                adam.step()
-                follow(following, learned, None)
-                if look is not None and done % EVERY == 0 and look(done):
-                    return
+        # of its own: folds are fitted side by side, and torch's generator is one for all threads
+        draws = torch.Generator().manual_seed(self.seed)
+        self.critics_ = _pair(data.both.shape[1], self.hidden, draws)
+        self.values_ = _pair(data.state.shape[1], self.hidden, draws)
+        slow = _still(self.critics_), _still(self.values_)
+        learned, following = [*self.critics_, *self.values_], [*slow[0], *slow[1]]
+        follow = torch.optim.swa_utils.get_ema_multi_avg_fn(1.0 - self.tau)
+        adam = torch.optim.AdamW(learned, lr=self.rate, weight_decay=DECAY, fused=True)
+        for done, batch in enumerate(_batches(torch.from_numpy(rows), steps, draws), start=1):
+            loss = self._loss(data, batch, *slow)
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            follow(following, learned, None)
+            if look is not None and done % EVERY == 0 and look(done):
+                return
 
     def _loss(
         self, data: Transitions, rows: torch.Tensor, slow_critics: Pair, slow_values: Pair
@@ -210,13 +210,13 @@ def _error(tried: tuple[float, int, tuple[float, float]]) -> float:
     return tried[0]
 
 
-def _batches(rows: torch.Tensor, steps: int) -> Iterator[torch.Tensor]:
+def _batches(rows: torch.Tensor, steps: int, draws: torch.Generator) -> Iterator[torch.Tensor]:
     """So many batches, from passes over the rows in random order."""
     import torch
 
     passes = -(-steps * BATCH // len(rows)) + 1
-    every = (part for _ in range(passes) for part in rows[torch.randperm(len(rows))].split(BATCH))
-    return islice(every, steps)
+    orders = (torch.randperm(len(rows), generator=draws) for _ in range(passes))
+    return islice((part for order in orders for part in rows[order].split(BATCH)), steps)
 
 
 def _least(pair: Pair, inputs: np.ndarray) -> np.ndarray:
@@ -236,21 +236,18 @@ def _believed(said: np.ndarray, left: np.ndarray) -> float:
     return float(np.clip(said @ left / size, 0.0, 1.0)) if size > 0 else 0.0
 
 
-def _pair(inputs: int, hidden: int) -> Pair:
-    """Weights and biases of two networks of three layers, the last ones of zeros."""
+def _pair(inputs: int, hidden: int, draws: torch.Generator) -> Pair:
+    """Weights and biases of two networks of three layers, drawn as torch's `Linear` draws them, the
+    last ones of zeros."""
     import torch
-    from torch import nn
-
-    def layers() -> tuple[nn.Linear, ...]:
-        last = nn.Linear(hidden, 1)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-        return nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), last
 
     pair = []
-    for both in zip(layers(), layers(), strict=True):
-        pair.append(torch.stack([layer.weight.detach().T for layer in both]))
-        pair.append(torch.stack([layer.bias.detach()[None] for layer in both]))
+    for before in (inputs, hidden):
+        most = before**-0.5
+        for rows in (before, 1):
+            weights = torch.empty(2, rows, hidden)
+            pair.append(weights.uniform_(-most, most, generator=draws))
+    pair += [torch.zeros(2, hidden, 1), torch.zeros(2, 1, 1)]
     return [weights.requires_grad_() for weights in pair]
 
 
