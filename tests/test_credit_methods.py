@@ -15,7 +15,7 @@ from aria_dvc.credit.methods.aria import AriaCredit, AriaRecentCredit
 from aria_dvc.credit.methods.base import episode_folds, fit_values, out_of_fold
 from aria_dvc.credit.methods.registry import make_method, method_names
 from aria_dvc.credit.methods.shrinkage import WHOLE, ShrinkageCredit
-from aria_dvc.credit.methods.similarity import FULL, ByView, Described, Similarity
+from aria_dvc.credit.methods.similarity import ByView, Described, Similarity
 from aria_dvc.credit.settings import Aggregate
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
@@ -27,17 +27,24 @@ def test_turn_and_position_count_within_the_episode():
     assert data.turn.tolist() == [1, 1, 2, 2, 3, 3] * 2
 
 
-@pytest.mark.parametrize("share", [0.05, 0.6])
-def test_products_of_words_have_the_same_bits_however_they_are_made(share):
+@pytest.mark.parametrize(("common", "rare", "full"), [(0.05, 0.05, False), (0.9, 0.004, True)])
+def test_products_of_words_have_the_same_bits_however_they_are_made(common, rare, full):
     words = [
-        sp.random(rows, 300, share, format="csr", dtype=np.float32, random_state=rows)
+        sp.hstack(
+            [
+                sp.random(rows, count, share, dtype=np.float32, random_state=rows)
+                for count, share in ((6, common), (294, rare))
+            ],
+            format="csr",
+        )
         for rows in (40, 70)
     ]
     turn = np.ones(0, np.float32)
     left, right = (
         Described(ByView(lambda _, w=w: w), ByView(lambda _: turn), turn, turn) for w in words
     )
-    assert isinstance(right.word_columns["heard"], np.ndarray) == (share > FULL)
+    assert isinstance(right.word_columns["heard"], np.ndarray) == full
+    assert not isinstance(right.in_float64().word_columns["heard"], np.ndarray)
     found = Similarity(left, right).words("heard")
     np.testing.assert_array_equal(found, (words[0] @ words[1].T).toarray())
 

@@ -17,7 +17,8 @@ from aria_dvc.intentions.log import Log
 
 Columns: TypeAlias = np.ndarray | sp.csr_matrix
 Matrix = TypeVar("Matrix", np.ndarray, sp.csr_matrix, Columns)
-FULL = 0.3  # of the entries: where more are not 0, a float32 product is faster with all of them
+FULL = 0.1  # of the entries a product meets: where more are not 0, it is faster with all of them
+MOST_FULL = 2**25  # entries, an eighth of a gigabyte
 
 
 class ByView(dict[str, Matrix]):
@@ -51,7 +52,7 @@ class Described:
 
     @cached_property
     def word_columns(self) -> ByView[Columns]:
-        """view -> (v, A) `words` transposed, as an array where many entries are not 0.
+        """view -> (v, A) `words` transposed, as an array where a product meets few zeros.
 
         A product has the same bits either way: its terms are summed in the same order.
         """
@@ -76,8 +77,15 @@ class Described:
 
 def _columns(words: sp.csr_matrix) -> Columns:
     columns = words.T.tocsr()
-    full = words.dtype == np.float32 and words.nnz > FULL * words.shape[0] * words.shape[1]
-    return columns.toarray() if full else columns
+    small = words.dtype == np.float32 and words.shape[0] * words.shape[1] <= MOST_FULL
+    return columns.toarray() if small and _met(columns) > FULL else columns
+
+
+def _met(columns: sp.csr_matrix) -> float:
+    """Share of entries that are not 0 in the rows of (v, A) columns that a like matrix meets: a
+    row counts as often as its word is said, and few words are most of what is said."""
+    said = np.diff(columns.indptr).astype(np.float64)
+    return float((said**2).sum() / max(said.sum() * columns.shape[1], 1))
 
 
 class Describer:
