@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from tests.credit_dialogues import dialogues
 from tests.leakage import assert_no_leakage
 
-from aria_dvc.credit.methods.answers import beliefs, polarity
+from aria_dvc.credit.methods.answers import answers_of, asked_of_all, beliefs, polarity
 from aria_dvc.credit.methods.base import fit_values, out_of_fold
 from aria_dvc.credit.methods.belief import BeliefCredit, features_of
 from aria_dvc.credit.methods.critic import CriticCredit
@@ -164,6 +165,14 @@ def test_the_critic_is_the_same_again():
     np.testing.assert_array_equal(values.v, again.v)
 
 
+def test_critics_fitted_side_by_side_are_those_fitted_alone():
+    data = summed(40, gamma=0.95)
+    alone = CriticCredit().fit(data).q(data)
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(lambda _: CriticCredit().fit(data).q(data), range(3)):
+            np.testing.assert_array_equal(found, alone)
+
+
 def games(count: int, seed: int = 0, turns: int = 6) -> Log:
     """Everyday questions on cities, answered by the oracles; won if at least half are yes."""
     rng, episodes = np.random.default_rng(seed), []
@@ -203,6 +212,15 @@ def test_a_named_target_is_the_mass_of_what_is_guessed():
     guess = features_of(replace(data, text=text))[1][-1, -1]
     assert guess == pytest.approx(beliefs(data)[-1][list(targets()).index("Lima, Peru")])
     assert features_of(data)[1][0, -1] == 0.0
+
+
+def test_folds_side_by_side_read_each_question_once():
+    asked = np.array([f"Is it {metres} metres above the sea?" for metres in range(60)])
+    before = answers_of.cache_info().misses
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: asked_of_all("guess_my_city", asked)[0], range(4)))
+    assert answers_of.cache_info().misses - before == len(asked)
+    assert all((each == found[0]).all() for each in found)
 
 
 def test_beliefs_do_not_leak_and_know_only_guessing_games():

@@ -8,8 +8,9 @@ distinct question is read once, asked of all targets, and the answers are kept.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -19,10 +20,11 @@ from aria_dvc.intentions.log import Log
 from aria_dvc.records.names import KNOWLEDGE
 
 if TYPE_CHECKING:
-    from aria_dvc.oracles.base import Knowledge
+    from aria_dvc.oracles.base import Knowledge, Oracle
 
 AGREE = 0.9
 KEPT = 20_000  # questions
+_ASKING = Lock()  # folds are judged side by side and ask the same: the second finds the answers
 _YES = re.compile(r"\W*(?:yes|yeah|yep|correct|right|indeed|exactly|that is (?:right|correct))\b")
 _NO = re.compile(r"\W*(?:no|nope|not|incorrect|wrong)\b")
 
@@ -50,15 +52,22 @@ def polarity(answer: str) -> int:
 @lru_cache(maxsize=KEPT)
 def answers_of(game: str, question: str) -> tuple[np.ndarray, np.ndarray]:
     """(T,) int8 polarity of every target's answer, and (T,) bool: the question guesses it."""
-    knowledge = knowledge_of(game)
-    oracles = [knowledge.oracle(target) for target in knowledge.targets()]
+    oracles = _oracles(game)
     found = np.array([polarity(oracle.answer(question).text) for oracle in oracles], np.int8)
     return found, np.array([oracle.is_guess(question) for oracle in oracles])
 
 
+@cache
+def _oracles(game: str) -> list[Oracle]:
+    """Of every target, in their order."""
+    knowledge = knowledge_of(game)
+    return [knowledge.oracle(target) for target in knowledge.targets()]
+
+
 def asked_of_all(game: str, questions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n, T) int8 polarities and (n, T) bool guesses of n questions."""
-    found = [answers_of(game, question) for question in questions.tolist()]
+    with _ASKING:
+        found = [answers_of(game, question) for question in questions.tolist()]
     targets = len(knowledge_of(game).targets())
     if not found:
         return np.zeros((0, targets), np.int8), np.zeros((0, targets), bool)

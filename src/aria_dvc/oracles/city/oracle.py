@@ -38,6 +38,12 @@ class CityOracle:
         return Claims(city_facts()[self.city.name])
 
     @cached_property
+    def _behind(self) -> re.Pattern[str]:
+        """What may stand behind the name: `city`, or the country."""
+        countries = "|".join(sorted(self.claims.places.country_names))
+        return re.compile(rf" (?:city|{countries})$")
+
+    @cached_property
     def open(self) -> OpenAnswers:
         return OpenAnswers(self.claims)
 
@@ -116,10 +122,7 @@ class CityOracle:
         if first in self.city.names:
             scope = [self.claims.places.within(part) for part in parts[1:]]
             return self._verdict(False not in scope)
-        longest = re.sub(
-            r" (?:city|" + "|".join(sorted(self.claims.places.country_names)) + ")$", "", first
-        )
-        if longest in self.city.names:
+        if self._behind.sub("", first) in self.city.names:
             return self._verdict(True)
         if " or " in phrase:
             return ""

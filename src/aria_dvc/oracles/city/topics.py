@@ -44,6 +44,7 @@ _TAIL = re.compile(
     r"\s+(?:that|which) (?:attracts?|draws?|is popular among|are popular with|people visit)[a-z ]*|"
     r"\s+(?:associated|connected) with (?:CITY|it)|\s+(?:that|which) (?:is|are) (?:known|famous|recognized|popular|well known|visited)[a-z ]*)+$"
 )
+_ONE = re.compile(r"\b(?:an?|any) ")
 _EXAMPLES = re.compile(
     r",? (?:such as|including|like|for example|for instance|eg|ie|particularly|especially|specifically)\b ?"
 )
@@ -124,7 +125,7 @@ class Phrase:
     def content(self) -> Phrase:
         """The phrase without "known for its" and the like."""
         bare = strip_frame(self.text)
-        any_one = re.search(rf"\b(?:an?|any) {re.escape(bare)}", self.text) is not None
+        any_one = any(self.text.startswith(bare, a.end()) for a in _ONE.finditer(self.text))
         return Phrase(bare, self.any_one or any_one)
 
     @cached_property
