@@ -55,10 +55,7 @@ def check_outputs(
                     f"{option}: {path} is the same file as {other} {taken}, which is read: name "
                     "another file to write"
                 )
-            if taken.is_dir() and is_inside(path, taken):
-                raise AriaError(
-                    f"{option}: {path} lies in {taken}, which is read: name a file elsewhere"
-                )
+            check_not_within(option, path, taken)
         _check_kind(option, path, is_mine)
     _check_apart({option: path for option, (path, _) in outputs.items()})
 
@@ -72,6 +69,16 @@ def _check_apart(outputs: Mapping[str, Path]) -> None:
                     f"{option}: {path} is the same file as {other} {taken}: name two files"
                 )
         seen[option] = path
+
+
+def check_not_within(option: str, path: Path, taken: Path) -> None:
+    """Refuse to write into a folder that is read: the next command would read that, too.
+
+    Raises:
+        AriaError: `path` is the folder `taken`, or lies in it.
+    """
+    if taken.is_dir() and is_inside(path, taken):
+        raise AriaError(f"{option}: {path} lies in {taken}, which is read: name one elsewhere")
 
 
 def is_same(one: Path, other: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from aria_dvc.credit.options import add_credit_options, check_credit_options, settings_of
 from aria_dvc.errors import AriaError
-from aria_dvc.outputs import names_in
+from aria_dvc.outputs import check_not_within, names_in
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
 USAGE = """\
@@ -55,6 +55,8 @@ def run_fit(args: argparse.Namespace) -> None:
             f"--out: {args.out} holds {others[0]}, which aria fit did not write: name another "
             "folder"
         )
+    for log in args.logs:
+        check_not_within("--out", args.out, log)
     settings = settings_of(args)
     with reading_of(args) as reading:
         gamma = settings.aggregate.gamma

@@ -25,7 +25,7 @@ from aria_dvc.credit.options import (
 from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import Scale, check_numbers
 from aria_dvc.files import read_json, write_json
-from aria_dvc.outputs import is_inside, is_same, names_in, table_with
+from aria_dvc.outputs import check_not_within, is_inside, is_same, names_in, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.parquet_names import check_parquet_name
 from aria_dvc.records.reading import Reading, Rejected
@@ -252,6 +252,8 @@ def _check_folder(args: argparse.Namespace) -> None:
     for path, why in inside.items():
         if is_same(args.out, path) or is_inside(path, args.out):
             raise AriaError(f"--out: {args.out} holds {path}, which {why}: name another folder")
+    for log in args.logs:
+        check_not_within("--out", args.out, log)
     if others := sorted(names_in(args.out) - {WRITTEN, *_written_before(args.out)}):
         raise AriaError(
             f"--out: {args.out} holds {others[0]}, which aria export did not write: name another "
