@@ -112,6 +112,26 @@ def test_what_a_credit_is_made_of(tmp_path, credit, part, words):
     assert all(found[other] < 0.3 for other in others)
 
 
+def test_a_credit_of_single_turns_is_told_to_be_the_task(tmp_path):
+    lines = [
+        {
+            "episode_id": f"e{number}",
+            "group_id": f"t{number % 30}",
+            "messages": [
+                {"role": "user", "content": f"Sum {number % 30} and 2."},
+                {"role": "assistant", "content": f"{rng}", "step": float(number % 30)},
+            ],
+            "rewards": {"assistant": float(rng > 0.5)},
+        }
+        for number, rng in enumerate(np.random.default_rng(0).random(120).round(3))
+    ]
+    path = tmp_path / "single.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    report = audited(path, "--credit", "step", "--k", "2")
+    assert report["credit"]["parts"]["task"] > 0.95
+    assert any("which task it is" in said for said in report["advice"])
+
+
 def test_a_credit_that_is_the_outcome_leaks_and_one_of_the_action_does_not(tmp_path):
     leak = audited(write(tmp_path, "outcome"), "--credit", "step")["credit"]["leakage"]
     assert leak["twins"] > 30

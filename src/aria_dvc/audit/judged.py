@@ -113,7 +113,8 @@ def _by_episode(frame: pd.DataFrame, column: str) -> float:
     own = frame.groupby(["role", "episode"], as_index=False).agg(
         credit=("credit", "mean"), value=(column, "first")
     )
-    return _explained(own, ["role", "value"]) * _explained(frame, ["role", "episode"])
+    between = 1.0 if len(own) == len(frame) else _explained(frame, ["role", "episode"])
+    return _explained(own, ["role", "value"]) * between
 
 
 def _explained(frame: pd.DataFrame, columns: list[str]) -> float:
