@@ -367,9 +367,16 @@ def test_a_damaged_credit_table_is_refused(tmp_path, capsys):
     pd.concat([table, table.iloc[:1]]).to_parquet(path)
     assert "stands there twice" in refused(capsys, log, *given)
     table.assign(advantage=table["advantage"].where(table.index > 0)).to_parquet(path)
-    assert "null or no finite number" in refused(capsys, log, *given)
-    table.assign(advantage="high").to_parquet(path)
-    assert "a credit is text" in refused(capsys, log, *given)
+    assert "advantage is null" in refused(capsys, log, *given)
+    table.assign(advantage=np.inf).to_parquet(path)
+    assert "no finite number" in refused(capsys, log, *given)
+    table.iloc[:0].to_parquet(path)
+    assert "there is no action in it" in refused(capsys, log, *given)
+    for column in ("advantage", "return", "turn", "anchor"):
+        table.assign(**{column: "high"}).to_parquet(path)
+        assert f"{column} is no number" in refused(capsys, log, *given)
+    table.assign(turn=table["turn"].where(table.index > 0)).to_parquet(path)
+    assert "turn is null" in refused(capsys, log, *given)
     path.unlink()
     assert "there is no file" in refused(capsys, log, *given)
 
@@ -380,6 +387,11 @@ def test_nobody_loses_a_file(tmp_path, capsys):
         options = ["--to", "swift", "--method", "prefix", "--out", str(out)]
         assert main(["export", str(log), *options]) == 1
         assert problem in capsys.readouterr().err
+    options = ["--to", "traces", "--method", "prefix", "--out", str(tmp_path / "out")]
+    for command in (["export"], ["fit"]):
+        taken = options[2 * (command == ["fit"]) :]
+        assert main([*command, str(tmp_path), *taken]) == 1
+        assert f"lies in {tmp_path}, which is read" in capsys.readouterr().err
     inside = tmp_path / "out" / "bob.jsonl"
     skip = ["--on-error", "skip", "--rejected", str(inside)]
     options = ["--to", "swift", "--method", "prefix", "--out", str(inside.parent), *skip]

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+TEXTS = ("episode_id", "group_id", "role", "text_sha")
+UNKNOWN = ("return", "standard_error")  # null where nobody knows
+
+
 def read_credit(path: Path) -> pd.DataFrame:
     """A table that `aria credit` wrote.
 
     Raises:
-        AriaError: no Parquet file, without one of the columns, an action that stands twice or has
-            no credit.
+        AriaError: no Parquet file, without rows or one of the columns, an action that stands twice
+            or has no credit, text or nothing where numbers belong.
     """
     from pandas.api.types import is_numeric_dtype
 
@@ -35,9 +39,13 @@ def read_credit(path: Path) -> pd.DataFrame:
         raise AriaError(f"{path}: no column {missing[0]}: give what `aria credit` writes")
     if table.duplicated(["episode_id", "position"]).any():
         raise AriaError(f"{path}: an action stands there twice: give what `aria credit` writes")
-    numbers = table[["credit", "advantage"]]
-    if not all(map(is_numeric_dtype, numbers.dtypes)):
-        raise AriaError(f"{path}: a credit is text: give what `aria credit` writes")
-    if not np.isfinite(numbers.to_numpy(float)).all():
-        raise AriaError(f"{path}: a credit is null or no finite number: make the table anew")
+    if table.empty:
+        raise AriaError(f"{path}: there is no action in it: keep some, or make the table anew")
+    for name in COLUMNS:
+        if name not in TEXTS and not is_numeric_dtype(table[name]):
+            raise AriaError(f"{path}: {name} is no number: give what `aria credit` writes")
+        if name not in UNKNOWN and table[name].isna().any():
+            raise AriaError(f"{path}: {name} is null: make the table anew")
+    if not np.isfinite(table[["credit", "advantage"]].to_numpy(float)).all():
+        raise AriaError(f"{path}: a credit is no finite number: make the table anew")
     return table
