@@ -221,11 +221,22 @@ def test_mistakes_in_a_frame_are_named():
         ({"game": ["chess"]}, r"unknown game \['chess'\] \(known: "),
         ({"group_by": ["a"]}, r"group_by is \['a'\]: give the name of one field"),
         ({"method": None}, r"unknown credit method None \(known: "),
+        ({"agent": None}, "agent is None: give a role or name, or a list of them"),
+        ({"agent": [3]}, r"agent is \[3\]: give a role or name"),
+        ({"moves": "no"}, "moves is 'no': give True or False"),
+        ({"embed": 3}, "embed is 3: name an embedder"),
     ],
 )
 def test_an_argument_that_cannot_be_is_named(argument, message):
     with pytest.raises(AriaError, match=message):
         aria_dvc.credit(entries(), **{"method": "constant", **argument})
+
+
+def test_a_reward_beyond_every_float_is_named():
+    log = entries()
+    log[0]["rewards"] = dict.fromkeys(log[0]["rewards"], 10**400)
+    with pytest.raises(AriaError, match="beyond"):
+        aria_dvc.credit(log, method="constant")
 
 
 def test_numbers_of_numpy_are_taken_as_arguments():

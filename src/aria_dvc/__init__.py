@@ -65,16 +65,14 @@ def credit(
 
     Raises AriaError: one line with what, where and the remedy.
     """
-    from aria_dvc.api import check_takes_k, credited_log
-    from aria_dvc.records.reading import Reading
+    from aria_dvc.api import check_takes_k, credited_log, reading_by
 
     settings = CreditSettings(
         "auto" if k is None else k, seed, aggregate=Aggregate(method, gamma, folds)
     )
     if k is not None:
         check_takes_k(settings.aggregate)
-    agents = (agent,) if isinstance(agent, str) else tuple(agent)
-    reading = Reading(agents=agents, group_by=group_by, outcome=outcome, moves=moves)
+    reading = reading_by(agent, group_by, outcome, moves)
     return credited_log(log, settings, score, embed, game, reading)
 
 
@@ -109,12 +107,10 @@ def intention_table(
 
     Raises AriaError: one line with what, where and the remedy.
     """
-    from aria_dvc.api import table_of_intentions
-    from aria_dvc.records.reading import Reading
+    from aria_dvc.api import reading_by, table_of_intentions
 
     settings = CreditSettings(
         "auto" if k is None else k, seed, aggregate=Aggregate(method, gamma, folds)
     )
-    agents = (agent,) if isinstance(agent, str) else tuple(agent)
-    reading = Reading(agents=agents, group_by=group_by, outcome=outcome, moves=moves)
+    reading = reading_by(agent, group_by, outcome, moves)
     return table_of_intentions(log, settings, embed, game, reading)

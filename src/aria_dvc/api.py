@@ -13,7 +13,7 @@ from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
 from aria_dvc.records.formats.base import BadEntry, is_number
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.records.reading import Reading, described
+from aria_dvc.records.reading import Outcome, Reading, described
 from aria_dvc.records.row_entries import check_unique, entry_of
 from aria_dvc.suggestions import did_you_mean
 
@@ -48,6 +48,21 @@ def credited_log(
     return frame if positions is None else frame.assign(position=positions[credited.actions])
 
 
+def reading_by(
+    agent: str | Sequence[str], group_by: str | None, outcome: Outcome, moves: bool
+) -> Reading:
+    """The arguments of `aria_dvc.credit` that say how a log is read.
+
+    Raises AriaError for one of another type.
+    """
+    agents = (agent,) if isinstance(agent, str) else agent
+    if not isinstance(agents, list | tuple) or not all(isinstance(one, str) for one in agents):
+        raise AriaError(f"agent is {described(agent)}: give a role or name, or a list of them")
+    if not isinstance(moves, bool):
+        raise AriaError(f"moves is {described(moves)}: give True or False")
+    return Reading(agents=tuple(agents), group_by=group_by, outcome=outcome, moves=moves)
+
+
 def check_takes_k(settings: Aggregate) -> None:
     """Raise AriaError for a method that looks at no intentions."""
     from aria_dvc.credit.methods.registry import make_method
@@ -78,9 +93,11 @@ def table_of_intentions(
 def _options(
     settings: CreditSettings, embed: str | None, game: str | None, reading: Reading | None
 ) -> dict[str, Any]:
-    """How logs are read; raises AriaError for a game that nobody knows."""
+    """How logs are read; raises AriaError for a game that nobody knows, an embedder of no name."""
     if game is not None and game not in tuple(PLAYABLE):
         raise AriaError(f"unknown game {described(game)}{did_you_mean(str(game), PLAYABLE)}")
+    if not isinstance(embed, str | None):
+        raise AriaError(f"embed is {described(embed)}: name an embedder, or leave it out")
     gamma = settings.aggregate.gamma
     return {"gamma": gamma, "game": game, "own_vectors": embed is None, "reading": reading}
 

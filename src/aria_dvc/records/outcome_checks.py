@@ -127,11 +127,11 @@ def _reward(role: str, reward: Any, bounded: bool) -> float:
 
     That of a log in memory may be one of NumPy's: returned is a number as JSON takes it.
     """
-    if not is_number(reward) or not math.isfinite(reward):
+    if not is_number(reward) or reward != reward or abs(reward) == math.inf:
         got = described(reward)
         raise BadEntry(f"reward of {role} is {got}: a finite number is needed")
     if abs(reward) > LARGEST:
-        raise BadEntry(f"reward of {role} is {reward:g}, beyond {LARGEST:g}: rescale, or remove it")
+        raise BadEntry(f"reward of {role} is beyond {LARGEST:g}: rescale, or remove it")
     if bounded and not 0.0 <= reward <= 1.0:
         raise BadEntry(f"reward of {role} is {reward}, outside [0, 1]: rescale the final rewards")
     return reward if isinstance(reward, int | float) else float(reward)
