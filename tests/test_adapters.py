@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from starlette.responses import Response
+from tests.fault_server import FaultServer, serve
 from tests.test_exports import log_file
 from tests.test_serve import chat, fit, serving
 from tiny_models import tiny_model, tiny_tokenizer
@@ -77,6 +78,14 @@ def test_every_message_of_the_assistant_has_its_credit_or_the_chat_is_named(tmp_
                 credits_of(source, "alice")([named, other])
     as_role = [{**m, "role": {"assistant": "alice"}.get(m["role"], "bob")} for m in other]
     assert len(credits_of(folder, "alice")([as_role])[0]) == 2
+
+
+@pytest.mark.parametrize("scores", [[], [["x"]], {"a": 1}, [1.0], None])
+def test_a_server_that_answers_otherwise_is_named(scores):
+    server = FaultServer()
+    server.whole = lambda body: json.dumps({"scores": scores})
+    with serve(server) as url, pytest.raises(AriaError, match=f"{url} does not answer like"):
+        credits_of(url)([chat("hello", "60?", "I take it")])
 
 
 @contextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import SYSTEM
-from aria_dvc.records.formats.base import BadEntry
+from aria_dvc.records.formats.base import BadEntry, is_number
 from aria_dvc.records.formats.openai import (
     ASSISTANT,
     EMPTY,
@@ -118,14 +118,26 @@ def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float)
         for start in range(0, len(items), AT_ONCE):
             some = {"items": items[start : start + AT_ONCE]}
             try:
-                found += server.ask("/score_dialogues", some, read_json)["scores"]
+                answer = server.ask("/score_dialogues", some, read_json)
             except (NoAnswer, Refusal) as error:
                 raise AriaError(f"{error}: check the address, and that `aria serve` runs") from None
-            except (TypeError, KeyError):
-                raise AriaError(f"{url} does not answer like `aria serve`: mend it") from None
+            scores = answer.get("scores") if isinstance(answer, dict) else None
+            if not _are_scores(scores, len(some["items"])):
+                raise AriaError(f"{url} does not answer like `aria serve`: mend it")
+            found += scores
         return _whole(found, chats, agent)
 
     return credits
+
+
+def _are_scores(scores: Any, chats: int) -> TypeGuard[list[list[float | None]]]:
+    """Whether that is one list of numbers, or nulls, a chat."""
+    return (
+        isinstance(scores, list)
+        and len(scores) == chats
+        and all(isinstance(own, list) for own in scores)
+        and all(value is None or is_number(value) for own in scores for value in own)
+    )
 
 
 def _whole(
