@@ -86,7 +86,7 @@ def _add_training(group: Any) -> None:
     add("--full", action="store_true", help="train all weights; default as the blocks' lora says")
     add("--rank", type=_positive(int), metavar="N", help="lora.rank")
     add("--modules", nargs="+", metavar="NAME", help="lora.target_modules, in all layers")
-    episodes = "episodes that are trained; default those of params.yaml, offline and online"
+    episodes = "dialogues that are trained; default those of params.yaml, offline and online"
     add("--episodes", type=_positive(int), metavar="N", help=episodes)
 
 
@@ -349,7 +349,11 @@ def work_of(params: Params, plan: Estimator, episodes: int | None) -> Work:
     most = getattr(block, "max_episodes", None) or float("inf")
     logs = [(n, log) for n, log in params.logs.items() if log.category in params.categories]
     if own := [name for name, log in logs if not log.is_played]:
-        raise AriaError(f"logs.{own[0]} is a log of your own: say by --episodes how many it has")
+        capped = "" if most == float("inf") else f", of each log {most} at the most"
+        raise AriaError(
+            f"logs.{own[0]} is a log of your own: say by --episodes how many dialogues are "
+            f"trained{capped}"
+        )
     once = sum(min(log.episodes, most) * roles[name] for name, log in logs)
     if method.name == REWARD_MODEL:
         return Work(once * (1 - params.reward_model.held_out) * times, 0.0)

@@ -87,8 +87,8 @@ def commits(base: str) -> Commits:
         shared = git_text("merge-base", tip, head)
     except AriaError:
         raise AriaError(
-            f"{base} is no commit here with which this branch shares one: name a branch, and in a "
-            "shallow clone run `git fetch --unshallow` first"
+            f"{base or 'an empty name'} is no commit here with which this branch shares one: name "
+            "a branch, and in a shallow clone run `git fetch --unshallow` first"
         ) from None
     return Commits(root, shared, head)
 
