@@ -3,6 +3,7 @@
 import json
 import logging
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -285,6 +286,16 @@ def test_spag_trains_the_winners_turns_alone():
     assert found[1::2] == [0.0, 0.0, 0.0]
     assert material.figures == {"winners": 1.0}
     assert decayed(2, 0.5).tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_spag_balances_winners_however_many_windows_they_are():
+    log = played(("x", ["a", "b"], 1.0), ("x", ["a", "b"], 0.0))
+    by_role = {(one.episode_id, one.role): one for one in examples_of([log])}
+    alice, bob = by_role["e0", "alice"], by_role["e1", "bob"]
+    unchanged = SimpleNamespace(scored=lambda examples, *names: examples)
+    data = [(one, np.zeros(1)) for one in (alice, alice, bob)]
+    found = objective_of(settings("spag")).scored(data, unchanged)
+    assert [set(one.scores["balance"].tolist()) for one, _ in found] == [{1.0}] * 3
     assert role_weights([("g", "a"), ("g", "a"), ("g", "b"), ("h", "a")]) == [0.75, 0.75, 1.5, 1.0]
 
 

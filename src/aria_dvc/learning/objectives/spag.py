@@ -46,7 +46,10 @@ class Spag(ClippedRatio):
         return found, {"winners": float(len({key[:2] for key in found}))}
 
     def scored(self, data: Sequence[Paired], scorer: Scorer) -> list[Paired]:
-        weights = role_weights([(example.log, example.role) for example, _ in data])
+        # by winner: a dialogue may be several windows
+        won = {(one.log, one.episode_id, one.role): (one.log, one.role) for one, _ in data}
+        of_winner = dict(zip(won, role_weights(list(won.values())), strict=True))
+        weights = [of_winner[one.log, one.episode_id, one.role] for one, _ in data]
         return [
             (replace(example, scores={**example.scores, BALANCE: _everywhere(example, w)}), values)
             for (example, values), w in zip(super().scored(data, scorer), weights, strict=True)
@@ -67,7 +70,7 @@ def decayed(turns: int, decay: float) -> np.ndarray:
 
 
 def role_weights(roles: Sequence[tuple[str, str]]) -> list[float]:
-    """N / (roles x N_role) of every sequence, given its (log, role), log by log."""
+    """N / (roles x N_role) of every winner, given its (log, role), log by log."""
     of_role, of_log = Counter(roles), Counter(log for log, _ in roles)
     here = Counter(log for log, _ in of_role)
     return [of_log[log] / (here[log] * of_role[log, role]) for log, role in roles]
