@@ -507,6 +507,27 @@ def test_refresh_waits_for_two_episodes_of_a_game(start, tmp_path, believed):
     assert [p.name for p in run.glob("reward_model-*")] == ["reward_model-2"]
 
 
+def test_a_refresh_is_judged_by_no_game_that_the_last_one_has_learned_from(
+    start, tmp_path, believed, monkeypatch
+):
+    """In the second iteration too few are played: they wait for the third."""
+    learned = []
+
+    def noted(params, pace, frames, *rest, **options):
+        learned.append([own for log in frames for own in log.episodes["episode_id"]])
+        return train_reward_model(params, pace, frames, *rest, **options)
+
+    def some(policy, iteration, seed):
+        return said(policy, iteration, seed)[-1 if iteration == 1 else 0 :]
+
+    monkeypatch.setattr("aria_dvc.learning.online.train_reward_model", noted)
+    short(start, tmp_path / "out", some, iterations=3, credit="reward_model")
+    first, second = map(set, learned)
+    assert len(first) > 1
+    assert len(second) > len(first)
+    assert first.isdisjoint(second)
+
+
 def test_games_of_which_a_kill_left_half_are_played_again(start, tmp_path, monkeypatch):
     def killed(*args):
         raise KeyboardInterrupt

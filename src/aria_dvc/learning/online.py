@@ -2,9 +2,9 @@
 
 Each iteration is a transaction. Its games, their credit, the trainer's checkpoint (weights,
 optimiser, random state) and a refreshed reward model are written first; `state-N.sums.json`
-last. A run that was killed starts again at the last whole iteration and ends where an
-uninterrupted one ends. How games are played and aggregated is handed in, so this module knows
-neither.
+last. A run that was killed starts again at the last whole iteration, and in float32 ends where an
+uninterrupted one ends (in bfloat16 games depend on which others are played beside them). How games
+are played and aggregated is handed in, so this module knows neither.
 
 Launched on several processes (`accelerate launch ... stages/online.py VARIANT CATEGORY`), the first
 one plays and credits, the others read its files, and all of them train.
@@ -234,12 +234,12 @@ def _refreshed(task: OnlineRun, iteration: int, version: str, current: Path) -> 
     due = online.credit == REWARD_MODEL and online.scorer == IN_PROCESS
     if not due or not _ends_with_refresh(online, iteration):
         return current
-    last = next((i for i in reversed(range(iteration)) if _ends_with_refresh(online, i)), -1)
+    done = (i for i in reversed(range(iteration)) if _refreshed_after(task, i).exists())
     # no game that an earlier refresh has learned from: it would be held out here
-    frames = task.played.since(iteration, iteration - last)
+    frames = task.played.since(iteration, iteration - next(done, -1))
     if not frames:
         return current
-    folder, mark = task.run.path / f"reward_model-{iteration + 1}", task.played.of(iteration)
+    folder, mark = _refreshed_after(task, iteration), task.played.of(iteration)
 
     def credit() -> None:
         rewards = task.aggregate({log.name: log.turns for log in frames}, None)
@@ -258,6 +258,11 @@ def _refreshed(task: OnlineRun, iteration: int, version: str, current: Path) -> 
         cache=task.run.path,
     )
     return folder
+
+
+def _refreshed_after(task: OnlineRun, iteration: int) -> Path:
+    """Where the reward model lies that was refreshed after an iteration, if it was."""
+    return task.run.path / f"reward_model-{iteration + 1}"
 
 
 def _ends_with_refresh(online: OnlineParams, iteration: int) -> bool:

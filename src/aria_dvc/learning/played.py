@@ -104,16 +104,9 @@ class PlayedGames:
         ]
 
     def since(self, iteration: int, count: int) -> list[LogFrames]:
-        """Like `last`, reaching further back until two episodes of each game have actions.
-
-        A single episode cannot be held out: a game that has no more is left out.
-        """
-        for more in range(min(count, iteration + 1), iteration + 2):
-            newest = self.last(iteration, more)
-            enough = [log for log in newest if _acting_episodes(log) > 1]
-            if len(enough) == len(newest):
-                break
-        return enough
+        """Like `last`, without games of which a single episode has actions: none could be held
+        out. Older games would not do: who has learned from them is not to be judged by them."""
+        return [log for log in self.last(iteration, count) if _acting_episodes(log) > 1]
 
 
 def _acting_episodes(log: LogFrames) -> int:
