@@ -418,6 +418,8 @@ def test_efficiency_and_fairness_are_those_of_the_games():
         ("negotiation", {"seller_value": 0.8, "buyer_value": 1.2, "scale": 100}, Fraction(110)),
         ("negotiation", {"seller_value": 1.2, "buyer_value": 0.8, "scale": 100}, Fraction(110)),
         ("negotiation", {"seller_value": 1.2, "buyer_value": 0.8, "scale": 100}, None),
+        ("negotiation", {"seller_value": 1.1, "buyer_value": 1.1, "scale": 100}, Fraction(70)),
+        ("negotiation", {"seller_value": 1.1, "buyer_value": 1.1, "scale": 100}, None),
         ("bargaining", {"money": 100, "delta_a": 0.9, "delta_b": 0.8}, None),
     ):
         match = get_game(name).start(config)

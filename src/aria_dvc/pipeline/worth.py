@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+ROUNDING = 1e-9  # of a sum of utilities
+
+
 def with_worth(games: pd.DataFrame) -> pd.DataFrame:
     """Evaluation games with float64 columns `efficiency` and `fairness`.
 
     efficiency: the sum of both utilities over the largest that was possible; where no trade can
-    help, 1 without a trade and 0 with one. fairness: 1 - (difference of both utilities)^2, of games
-    with a deal: 1 where both gain alike. NaN for games without utilities.
+    help, 1 without a trade, or with one that costs nothing, and 0 with any other. fairness: 1 -
+    (difference of both utilities)^2, of games with a deal: 1 where both gain alike. NaN for games
+    without utilities.
     """
     import orjson
 
@@ -30,6 +34,7 @@ def with_worth(games: pd.DataFrame) -> pd.DataFrame:
     total = own + other
     deal = ~games["no_deal"].to_numpy(bool) & (games["failure_kind"] == "").to_numpy(bool)
     shares = np.divide(total, best, out=np.full(len(games), np.nan), where=best > 0)
-    efficiency = np.where(best > 0, shares, np.where(best == 0, ~deal, np.nan))
+    harmless = ~deal | (total > -ROUNDING)
+    efficiency = np.where(best > 0, shares, np.where(best == 0, harmless, np.nan))
     fairness = np.where(deal & ~np.isnan(best), 1 - (own - other) ** 2, np.nan)
     return games.assign(efficiency=efficiency, fairness=fairness)
