@@ -81,7 +81,8 @@ class _Clusters:
             self.nearest[some] = mean.argmin(axis=1)
             self.reach[some] = mean.min(axis=1)
             near = mean <= self.reach[some, None] * (1.0 + _TIE)
-            self.tied = self.tied or bool((near.sum(axis=1) > 1).any())
+            if (near.sum(axis=1) > 1).any():
+                self.tied = True
 
         pool.run(search, ((g,) for g in self._groups(np.flatnonzero(self.nearest < 0))))
 
