@@ -387,10 +387,9 @@ def test_nobody_loses_a_file(tmp_path, capsys):
         options = ["--to", "swift", "--method", "prefix", "--out", str(out)]
         assert main(["export", str(log), *options]) == 1
         assert problem in capsys.readouterr().err
-    options = ["--to", "traces", "--method", "prefix", "--out", str(tmp_path / "out")]
-    for command in (["export"], ["fit"]):
-        taken = options[2 * (command == ["fit"]) :]
-        assert main([*command, str(tmp_path), *taken]) == 1
+    for command in (["export", "--to", "traces"], ["fit"]):
+        options = ["--method", "prefix", "--out", str(tmp_path / "out")]
+        assert main([*command, *options, str(tmp_path)]) == 1
         assert f"lies in {tmp_path}, which is read" in capsys.readouterr().err
     inside = tmp_path / "out" / "bob.jsonl"
     skip = ["--on-error", "skip", "--rejected", str(inside)]
