@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aria_dvc.errors import AriaError
 from aria_dvc.records.episodes import SYSTEM
-from aria_dvc.records.formats.base import BadEntry, is_number
+from aria_dvc.records.formats.base import BadEntry
 from aria_dvc.records.formats.openai import (
     ASSISTANT,
     EMPTY,
@@ -106,7 +106,7 @@ def _is_call(call: Any) -> bool:
 
 
 def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float) -> Credits:
-    from aria_dvc.servers.client import NoAnswer, Refusal, Server, read_json
+    from aria_dvc.servers.client import NoAnswer, Refusal, Server, read_json, scores_in
     from aria_dvc.servers.keys import read_key
 
     server = Server(url, read_key(key_env, "key_env"), TIMEOUT_S, deadline_s)
@@ -121,23 +121,13 @@ def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float)
                 answer = server.ask("/score_dialogues", some, read_json)
             except (NoAnswer, Refusal) as error:
                 raise AriaError(f"{error}: check the address, and that `aria serve` runs") from None
-            scores = answer.get("scores") if isinstance(answer, dict) else None
-            if not _are_scores(scores, len(some["items"])):
+            scores = scores_in(answer)
+            if scores is None or len(scores) != len(some["items"]):
                 raise AriaError(f"{url} does not answer like `aria serve`: mend it")
             found += scores
         return _whole(found, chats, agent)
 
     return credits
-
-
-def _are_scores(scores: Any, chats: int) -> TypeGuard[list[list[float | None]]]:
-    """Whether that is one list of numbers, or nulls, a chat."""
-    return (
-        isinstance(scores, list)
-        and len(scores) == chats
-        and all(isinstance(own, list) for own in scores)
-        and all(value is None or is_number(value) for own in scores for value in own)
-    )
 
 
 def _whole(

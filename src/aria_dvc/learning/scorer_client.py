@@ -8,7 +8,7 @@ from typing import Any
 from aria_dvc.chat import Message
 from aria_dvc.errors import AriaError
 from aria_dvc.learning.examples import Dialogue, Key
-from aria_dvc.servers.client import NoAnswer, Refusal, Server, read_json
+from aria_dvc.servers.client import NoAnswer, Refusal, Server, read_json, scores_in
 from aria_dvc.servers.keys import read_key
 
 AT_ONCE = 16  # dialogues in one request: far below the server's largest
@@ -72,8 +72,8 @@ class RemoteScorer:
             answer = self.server.ask("/score_dialogues", body, read_json)
         except (NoAnswer, Refusal) as error:
             raise _unheard(error) from None
-        scores = answer.get("scores") if isinstance(answer, dict) else None
-        if not isinstance(scores, list) or [_count(own) for own in scores] != counts:
+        scores = scores_in(answer)
+        if scores is None or [len(own) for own in scores] != counts:
             raise AriaError(
                 f"online.scorer: {self.server.url} does not answer like "
                 "serve-reward-model: start it there from this version, or mend the address"
@@ -92,9 +92,3 @@ def _unheard(error: Exception) -> AriaError:
 def _until_last_action(messages: Sequence[Message]) -> list[Message]:
     last = max(i for i, message in enumerate(messages) if message["role"] == "assistant")
     return list(messages[: last + 1])
-
-
-def _count(scores: Any) -> int:
-    """How many scores, numbers or None, a list holds; -1 for anything else."""
-    fine = isinstance(scores, list) and all(type(it) in (float, int, type(None)) for it in scores)
-    return len(scores) if fine else -1

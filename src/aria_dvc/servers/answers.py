@@ -65,6 +65,15 @@ def read_json(content: bytes) -> Any:
         raise Misfit("an answer that is not JSON") from None
 
 
+def scores_in(answer: Any) -> list[list[float | None]] | None:
+    """The scores of a scorer server's answer, a list a dialogue; None if it is anything else."""
+    scores = answer.get("scores") if isinstance(answer, dict) else None
+    if not isinstance(scores, list) or not all(isinstance(own, list) for own in scores):
+        return None
+    plain = all(type(score) in (float, int, type(None)) for own in scores for score in own)
+    return scores if plain else None
+
+
 def _is_compressed(response: httpx.Response) -> bool:
     return response.headers.get("content-encoding", "").strip().lower() not in ("", "identity")
 

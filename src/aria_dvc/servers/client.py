@@ -22,7 +22,13 @@ from typing import Any, TypeVar
 
 import httpx
 
-from aria_dvc.servers.answers import LARGEST_ANSWER, complaint, read_bounded, read_json
+from aria_dvc.servers.answers import (
+    LARGEST_ANSWER,
+    complaint,
+    read_bounded,
+    read_json,
+    scores_in,
+)
 from aria_dvc.servers.faults import Fault, Misfit, NoAnswer, Refusal, Retries, Slow, retry_after
 from aria_dvc.servers.keys import read_key, redact
 from aria_dvc.settings.machine import Endpoint
@@ -36,6 +42,7 @@ __all__ = [
     "Slow",
     "read_json",
     "retry_after",
+    "scores_in",
     "with_options",
 ]
 logger = logging.getLogger(__name__)
