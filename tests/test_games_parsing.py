@@ -412,6 +412,59 @@ def test_large_sums():
         bargain("60/30", money=10**6)
 
 
+LARGER_PARTS = [
+    ("60/40, in your favor.", 40, 60),
+    ("I propose a 60/40 split, in your favor.", 40, 60),
+    ("Let's do 60/40, in your favour.", 40, 60),
+    ("60/40, in my favor.", 60, 40),
+    ("I propose a 60/40 split, in my favor.", 60, 40),
+    ("I propose a 60/40 split - in my favor", 60, 40),
+    ("60/40 in your favor.", 40, 60),
+    ("How about 60/40, with me getting the larger share?", 60, 40),
+    ("60/40, you get the larger part", 40, 60),
+    ("Divide it 60-40, me getting the smaller part.", 40, 60),
+    ("I propose 60/40, the larger share for me.", 60, 40),
+    ("I propose a 60/40 split, favoring me.", 60, 40),
+    ("I propose 40/60, giving you the larger share.", 40, 60),
+    ("60/40 for me.", None, None),
+    ("60-40 for me", None, None),
+    ("60/40 for you.", None, None),
+    ("60/40, for me.", None, None),
+    ("60/40 for myself.", None, None),
+    ("I get the larger share: 60/40.", 60, None),
+    ("60/40. I get the larger share.", 60, None),
+    ("I get the larger share. 60/40.", 60, None),
+    ("60/40. In your favor.", None, 60),
+    ("60/40, I get more than you.", 60, None),
+    ("I propose 40/60, you get more than me.", 40, None),
+    ("60/40, mine being the larger.", 60, None),
+    ("60/40, me first.", None, None),
+    ("I deserve the larger share, so 60/40.", 60, None),
+    ("Your 60/40 is in your favor. I propose 40/60.", 40, 40),
+    ("That is in your favor, so I propose 40/60.", 40, 40),
+    ("You always get the larger share. I propose 45/55.", 45, 45),
+    ("I propose 40/60, since your offer is in your favor.", 40, 40),
+    ("You should not get the larger share. I propose 60/40.", 60, 60),
+    ("I propose 60/40. It's in your favor to accept.", 60, 60),
+    ("60/40. You get the larger share.", None, 60),
+    ("60/40 in my favor.", 60, 40),
+    ("I propose 60/40 in favor of Bob.", 40, 40),
+    ("Let's split 60/40, Bob getting the larger part.", 40, 40),
+]
+"""Of the text as Alice says it, and as Bob does: Alice's gain, or None where it is refused."""
+
+
+@pytest.mark.parametrize(("text", "by_alice", "by_bob"), LARGER_PARTS)
+def test_who_gets_the_larger_part_goes_before_the_order_of_a_pair(text, by_alice, by_bob):
+    for role, gain in (("alice", by_alice), ("bob", by_bob)):
+        if gain is None:
+            with pytest.raises(IllegalMove) as refusal:
+                bargain(text, role=role, standing=50)
+            assert refusal.value.kind == "unclear_offer"
+        else:
+            assert bargain(text, role=role, standing=50) == ("offer", gain)
+
+
 PRICES = [
     ("I offer $120.", 120),
     ("120", 120),

@@ -59,6 +59,7 @@ _COUNTED = re.compile(
     r"|left|sorry|sry|bro|man|mate|pal|dude|buddy|tho|though"
     r"|(?:in )?total|(?:in )?cash|today|right (?:now|away)"
     r"|on (?:my side|your side|the table)|in (?:my|your|alice's|bob's) favou?r|each|apiece|split"
+    r"|in favou?r of|favou?ring|(?:the )?(?:larger|bigger|greater|smaller|lesser)"
     r"|division|works|sounds|seems|looks|because|so|but|though|thanks|points"
     r"|alice|bob|i|you|me|my|mine|your|yours)\b))"
 )

@@ -15,7 +15,7 @@ from aria_dvc.games.amounts import MAX_DECIMALS, Amount, mark_amounts, positions
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.colloquial import plainer
 from aria_dvc.games.decisions import decisions
-from aria_dvc.games.doubts import REFERENCE, doubt
+from aria_dvc.games.doubts import NEGATION, REFERENCE, doubt
 from aria_dvc.games.parsing import Sentence
 from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
 
@@ -83,19 +83,62 @@ _RATIO_CUE = re.compile(
     r"|my|want|prefer|like|works|is (?:fine|ok|okay|good))\b|: (?=<)"
     rf"|\b(?:{_WISHES}|keep|get|receive|have|see){_SMALL_WORDS} (?=<\d+> ?[/:])"
 )
+_TAKES = (
+    r"(?:(?:will|would|should|must|can|could|then|still) )*"
+    r"(?:has|(?:get|tak|keep|receiv|hav)(?:e|s|es|ting|ing)?)"
+)
+_PORTION = (
+    r"(?:the |an? )?(?:(?:much|slightly|somewhat|far) )?"
+    r"(?:larger|bigger|greater|better|lion's|(?P<less>smaller|lesser))"
+    r" (?:share|part|portion|half|piece|slice|side|amount|sum|number|one|cut)\b"
+)
+_NAME = r"(?P<who>i|me|you|alice|bob)"
+_FAVOURS = (
+    r"in (?P<who>my|your|alice's|bob's) favou?r\b(?! to\b)",
+    rf"(?:favou?r(?:s|ing)|in favou?r of) {_NAME}\b",
+    rf"{_NAME} {_TAKES} {_PORTION}",
+    rf"(?:giv|leav)(?:e|es|ing) {_NAME} {_PORTION}",
+    rf"(?P<who>i) (?:want|need|deserve|prefer|would like) {_PORTION}",
+    rf"{_PORTION}(?: (?:is|being|goes|going|should (?:be|go)|must (?:be|go)|will (?:be|go)))?"
+    r"(?: (?:for|to))? (?P<who>me|you|mine|yours|alice|bob)\b",
+)
+_FAVOURING = [
+    re.compile(rf"\b{pattern}")
+    for pattern in (
+        *_FAVOURS,
+        rf"{_NAME} {_TAKES} (?:more|(?P<less>less)) than (?:me|you|i|alice|bob)\b",
+        r"(?P<who>my|your|mine|yours)(?: (?:share|part|portion))? (?:is|being|as) the"
+        r" (?:larger|bigger|greater|(?P<less>smaller|lesser))\b",
+    )
+]
+"""Who gets the larger part, whatever the order of a pair."""
+_FOR_ONE = r"for (?:me|you|alice|bob|myself|yourself)"
+_BEHIND = (
+    r"(?:(?:and|with|where|so|so that) )?"
+    rf"(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern in _FAVOURS)})"
+)
+"""The same as it may stand right behind a pair."""
+_DENIED = re.compile(rf"{NEGATION.pattern}|\b(?:nobody|why)\b")
+_POINTING = re.compile(r"\b(?:that|this|it|which|always|already|your(?! favou?r\b))\b")
+"""Of words before a pair: they are about the offer on the table."""
+_CUT_OFF = re.compile(
+    rf"({_RATIO.pattern}(?: split| division| deal)?)(?: ?,| -) (?={_BEHIND}|{_FOR_ONE}(?:[.!?,]|$))"
+)
+"""What says whose a pair is, behind a comma: "60/40, in my favor"."""
 _BARE_RATIO = re.compile(
     r"(?:(?:ok|okay|yes|sure|fine|hi|hello|hey|so|well|then|no|my|final|at|now|just|a|an|alice|bob)"
     rf" )*{_RATIO.pattern}"
-    r"(?: (?:then|please|final|now|it is|split|division|deal|ok|okay|thanks|or nothing))*"
+    r"(?: (?:then|please|final|now|it is|split|division|deal|ok|okay|thanks|or nothing"
+    rf"|{_FOR_ONE}|{_BEHIND}))*"
 )
 _RATIO_OF_WHOM = re.compile(
     rf"\b(?:between|respectively)\b"
-    rf"|{_RATIO.pattern}(?: split| division)? for (?:me|you|alice|bob)\b"
+    rf"|{_RATIO.pattern}(?: split| division)? {_FOR_ONE}\b"
     rf"|{_LABEL}<\d+> ?(?:/|-|:|to) ?<"
+    r"|\b(?:me|you|mine|yours) first\b(?! of\b)"
 )
 _PAID = re.compile(r"\bpay(?:s|ing)?\b")
 """Of one's own money perhaps, beside the division: "Pay me 5 and we have a deal."."""
-_IN_FAVOUR = re.compile(r"\bin (?P<who>my|your|alice's|bob's) favou?r\b")
 _EACH = [
     re.compile(pattern)
     for pattern in (
@@ -170,6 +213,7 @@ def _understood(text: str, role: str, money: Fraction) -> tuple[_Shares, Text]:
     plain = _HALF.sub("50%", _EQUAL_ONE.sub(r"\1 50%", parsing.plain(text)))
     marked, amounts = mark_amounts(plain, money)
     marked = _LOSS.sub("a loss", plainer(_parts_of_whole(marked, amounts, money)))
+    marked = _CUT_OFF.sub(r"\1 ", marked)
     parts = parsing.sentences(marked)
     reader = _Shares(role, amounts, money).with_percent_pairs(parts)
     decided = replace(decisions(parts), outside=False)
@@ -275,6 +319,7 @@ class _Shares(Reader):
                     self._refuse_loose_amounts(segment, gains)
                     found.add(gains, i, asked)
             self._check_pairs(sentence)
+        self._refuse_contrary(parts, found.values | found.asked)
         if (found.values | found.asked) & doubted:
             raise IllegalMove("unclear_offer", "State one exact offer in plain words.")
         return found
@@ -330,10 +375,11 @@ class _Shares(Reader):
         percent = any(side.percent for side in sides) or sum(side.value for side in sides) == WHOLE
         alice, bob = (Amount(side.value, percent).of(self.money) for side in sides)
         _check_sum(alice, bob, self.money)
-        favoured = _IN_FAVOUR.search(segment)
+        favoured = _favoured(segment[match.end() :], self.role)
+        if len(favoured) > 1:
+            raise IllegalMove("unclear_offer", "Say what Alice gets and what Bob gets.")
         if favoured:
-            who = _whose(favoured["who"], self.role)
-            return max(alice, bob) if who == "alice" else min(alice, bob)
+            return max(alice, bob) if "alice" in favoured else min(alice, bob)
         return alice
 
     def _loose(self, segment: str) -> set[int]:
@@ -354,6 +400,24 @@ class _Shares(Reader):
             hint = "Say what Alice gets and what Bob gets, nothing more."
             raise IllegalMove("unclear_offer", hint)
 
+    def _refuse_contrary(self, parts: list[Sentence], gains: Set[Fraction]) -> None:
+        """Words beside a pair that give the larger part to the other one make it unclear.
+
+        Not those about other offers: with amounts of their own, or pointing back.
+        """
+        segments = [segment for part in parts for segment in part.segments]
+        segments = [segment for segment in segments if not REFERENCE.search(segment)]
+        pairs = [i for i, segment in enumerate(segments) if _ratios(segment)]
+        if len(gains) != 1 or not pairs or any(_bound(segment, self.role) for segment in segments):
+            return
+        alice = 2 * next(iter(gains)) - self.money
+        for i, segment in enumerate(segments):
+            earlier = i < pairs[0] and _POINTING.search(segment)
+            apart = earlier or ("<" in segment and i not in pairs)
+            favoured = set() if apart else _favoured(segment, self.role)
+            if (alice > 0 and "bob" in favoured) or (alice < 0 and "alice" in favoured):
+                raise IllegalMove("unclear_offer", "Say what Alice gets and what Bob gets.")
+
     def _check_pairs(self, sentence: Sentence) -> None:
         """Two gains stated together must sum to the money: tells a wrong sum from two offers."""
         gains: dict[str, set[Fraction]] = {role: set() for role in ROLES}
@@ -367,8 +431,9 @@ class _Shares(Reader):
 
 def _ratios(segment: str) -> list[re.Match[str]]:
     """Every "X/Y" that is said as a division."""
-    meant = _RATIO_CUE.search(segment) or _BARE_RATIO.fullmatch(segment)
-    return list(_RATIO.finditer(segment)) if meant else []
+    found = list(_RATIO.finditer(segment))
+    meant = found and (_RATIO_CUE.search(segment) or _BARE_RATIO.fullmatch(segment))
+    return found if meant else []
 
 
 def _bound(segment: str, speaker: str) -> list[tuple[str, int]]:
@@ -378,6 +443,15 @@ def _bound(segment: str, speaker: str) -> list[tuple[str, int]]:
         found.append((_whose(match["who"], speaker), int(match["amount"])))
     for match in (match for pattern in _EACH for match in pattern.finditer(segment)):
         found += [(role, int(match["amount"])) for role in ROLES]
+    return found
+
+
+def _favoured(said: str, speaker: str) -> set[str]:
+    """The roles that are said to get the larger part."""
+    found = set()
+    for match in (match for pattern in _FAVOURING for match in pattern.finditer(said)):
+        who, less = _whose(match["who"], speaker), bool(match.groupdict().get("less"))
+        found.add(who if less == bool(_DENIED.search(said)) else other(who))
     return found
 
 
