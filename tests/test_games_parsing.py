@@ -82,6 +82,12 @@ OFFERS_BY_ALICE = [
     ("__Alice__: I take 60.", 60),
     ("If I accept that, I lose. I take 60.", 60),
     ("**I propose** that Alice gets *60* and Bob gets *40*.", 60),
+    ("Split the money in two parts: 55 for me, 45 for you.", 55),
+    ("I keep 60, you get the rest, a fair split.", 60),
+    ("I keep 60, the rest (40) is yours.", 60),
+    ("I keep 60... I mean 60.", 60),
+    ("I want 56%, sorry.", 56),
+    ("Sorry, 55/45.", 55),
 ]
 ACCEPTANCES = [
     "I accept",

@@ -40,6 +40,11 @@ _UNCLEAR = re.compile(
     r"|approximately|between|up to|or more|or less|or so|give or take|over|under"
     rf"|below|above|nearly|almost|without|why|{_PROTEST})\b"
 )
+CORRECTING = (
+    r"(?:or|rather|actually|i mean|i meant|sorry|oops|no|wait|better|make (?:it|that)"
+    r"|correction:?|let me correct (?:that|it|myself):?)"
+)
+"""Before the amount that is meant after all: "60... I mean 55", "60, or rather 55"."""
 SPELLED = re.compile(
     r"\b(?:(?:two|three|four|five|six|seven|eight|nine|ten)"
     r"(?! (?!(?:hundred|thousand|million|dollars?|bucks|percent|for|to|and|or|of|is|then|please"

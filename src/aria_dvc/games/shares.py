@@ -15,7 +15,7 @@ from aria_dvc.games.amounts import MAX_DECIMALS, Amount, mark_amounts, positions
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.colloquial import plainer
 from aria_dvc.games.decisions import decisions
-from aria_dvc.games.doubts import NEGATION, REFERENCE, doubt
+from aria_dvc.games.doubts import CORRECTING, NEGATION, REFERENCE, doubt
 from aria_dvc.games.parsing import Sentence
 from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
 
@@ -126,8 +126,8 @@ _CUT_OFF = re.compile(
 )
 """What says whose a pair is, behind a comma: "60/40, in my favor"."""
 _BARE_RATIO = re.compile(
-    r"(?:(?:ok|okay|yes|sure|fine|hi|hello|hey|so|well|then|no|my|final|at|now|just|a|an|alice|bob)"
-    rf" )*{_RATIO.pattern}"
+    r"(?:(?:ok|okay|yes|sure|fine|hi|hello|hey|so|well|then|my|final|at|now|just|a|an|alice|bob"
+    rf"|{CORRECTING}) )*{_RATIO.pattern}"
     r"(?: (?:then|please|final|now|it is|split|division|deal|ok|okay|thanks|or nothing"
     rf"|{_FOR_ONE}|{_BEHIND}))*"
 )
@@ -155,6 +155,22 @@ _EACH = [
 _HALF = re.compile(
     r"(?<!\ba )(?<!\bin )(?<!\bhalf and )(?<!\bbigger )(?<!\blarger )(?<!\bbetter )(?<!\bsmaller )"
     r"\bhalf\b(?! (?:a|an|of|the|my|your|and half|hour|price)\b)"
+)
+_REST = (
+    r"(?:rest|remainder|remaining(?: (?:sum|money|amount|<\d+>))?|(?:what is|is) left|what remains)"
+)
+_IN_PARTS = re.compile(
+    r"(?<!in )(?<!into )(?:<\d+>|\b(?:two|three|four|five|six|seven|eight|nine|ten))"
+    r" (?:parts|shares|portions|pieces|slices)\b"
+    rf"|\b(?:split|divid|shar|halv)(?:e|ing|ting)? (?:up )?(?:the )?{_REST}\b"
+    r"|(?:\b(?:half|third|quarter|equally|evenly)|<\d+> ?[/:-] ?<\d+>)"
+    rf" (?:(?:on|of|for|from) )?(?:the )?{_REST}\b"
+    rf"|\b{_REST},?(?: (?:is|gets?|will|should|can|be|being|we|then|both|just|to))*"
+    r" (?:split|divided|shared|halved|half|halves|evenly|equally|fifty|<\d+> ?[/:-] ?<\d+>)"
+)
+"""Counts of parts, or what is left divided again: what comes to whom is not said."""
+_MEANT_AFTER_ALL = re.compile(
+    rf"(?:(?:{CORRECTING}|only|just|even|at|then) )*<\d+>(?: (?:then|please))?"
 )
 _OF_THE_WHOLE = re.compile(r"> (?:out )?of (?:the )?(?:total |whole )?<(\d+)>")
 _EVEN = (
@@ -307,11 +323,16 @@ class _Shares(Reader):
             IllegalMove: gains do not sum to the money, or an offer is taken back or overloaded.
         """
         found, doubted = Offered(), set[Fraction]()
+        in_parts = any(_IN_PARTS.search(sentence.text) for sentence in parts)
         for i, sentence in enumerate(parts):
             asked = sentence.question and self._bare(sentence)
             for segment in sentence.segments:
                 gains = set() if REFERENCE.search(segment) else self.gains(segment)
                 kind = self.doubt(sentence, segment) if gains else None
+                if gains and in_parts:
+                    kind = "unclear_offer"
+                if not gains and _MEANT_AFTER_ALL.fullmatch(segment):
+                    self._refuse_loose_amounts(segment, found.values | found.asked)
                 if kind:
                     found.doubts.add(kind)
                     doubted |= gains
