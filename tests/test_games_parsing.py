@@ -88,6 +88,8 @@ OFFERS_BY_ALICE = [
     ("I keep 60... I mean 60.", 60),
     ("I want 56%, sorry.", 56),
     ("Sorry, 55/45.", 55),
+    ("Call me crazy, but I keep 60.", 60),
+    ("Nobody wins if we wait. I keep 52.", 52),
 ]
 ACCEPTANCES = [
     "I accept",
@@ -491,6 +493,9 @@ PRICES = [
     ("I offer 100. Otherwise I deal with John.", 100),
     ('{"price": 120}', 120),
     ('{"product_price": 120.5, "message": "a bargain"}', 120.5),
+    ("110 is crazy bro ill give u 105", 105),
+    ("I must be crazy, but I offer 105.", 105),
+    ("Nobody wants this to fail, so I offer 105.", 105),
 ]
 EXITS = [
     "I deal with John.",

@@ -40,6 +40,13 @@ _UNCLEAR = re.compile(
     r"|approximately|between|up to|or more|or less|or so|give or take|over|under"
     rf"|below|above|nearly|almost|without|why|{_PROTEST})\b"
 )
+_MAD = r"(?:crazy|insane|mad|madness|insanity|stupid|foolish|silly|nuts|an? (?:fool|idiot|mistake))"
+_ABSURD = re.compile(
+    rf"\b(?:would|will|must) be (?:\w+ )?{_MAD}\b|\b{_MAD} (?:enough )?(?:to|if)\b|\bonly {_MAD}\b"
+    rf"|ing (?:\w+ )?<\d+> (?:\w+ ){{0,2}}(?:is|seems) (?:\w+ )?{_MAD}\b"
+    r"|\b(?:nobody|hardly|in your dreams|who (?:would|could|will|gives|offers|pays))\b[^<]* <"
+)
+"""What no one would do: "I would be crazy to offer 105", "Nobody pays 105"."""
 CORRECTING = (
     r"(?:or|rather|actually|i mean|i meant|sorry|oops|no|wait|better|make (?:it|that)"
     r"|correction:?|let me correct (?:that|it|myself):?)"
@@ -101,6 +108,6 @@ def doubt(sentence: Sentence, segment: str, bare: bool = False) -> str | None:
     if _EXTRA.search(sentence.text):
         return "unclear_offer"
     asked = sentence.question and not bare and not _PROPOSES.search(segment)
-    patterns = (_UNCLEAR, _COUNTED, _STEP, _LATER)
+    patterns = (_UNCLEAR, _ABSURD, _COUNTED, _STEP, _LATER)
     unclear = asked or any(pattern.search(segment) for pattern in patterns)
     return "unclear_offer" if unclear else None
