@@ -496,6 +496,9 @@ PRICES = [
     ("110 is crazy bro ill give u 105", 105),
     ("I must be crazy, but I offer 105.", 105),
     ("Nobody wants this to fail, so I offer 105.", 105),
+    ("I offer 105, which is 105% of 100.", 105),
+    ("Sorry, 105.", 105),
+    ("I mean it: 105.", 105),
 ]
 EXITS = [
     "I deal with John.",

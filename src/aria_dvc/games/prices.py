@@ -14,7 +14,7 @@ from aria_dvc.games.amounts import Amount, mark_amounts, positions
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.colloquial import plainer
 from aria_dvc.games.decisions import decisions
-from aria_dvc.games.doubts import REFERENCE, doubt
+from aria_dvc.games.doubts import CORRECTING, REFERENCE, doubt
 from aria_dvc.games.parsing import Sentence
 from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
 
@@ -43,9 +43,12 @@ _STATED = re.compile(
 """An offer in so many words, whatever reasons follow it."""
 _OTHERS_GIFT = re.compile(r"\bgive (?:me|you) <\d+>")
 _BARE = re.compile(
-    r"(?:(?:ok|well|then|no|only|just|at|for|make it|please|now) )*<\d+>"
+    rf"(?:(?:ok|well|then|only|just|at|for|please|now|{CORRECTING}) )*<\d+>"
     r"(?: (?:then|please|final|flat|now|it is|(?:in )?cash))*"
 )
+_AFTER_ALL = re.compile(rf"\b{CORRECTING}[,.! ]* <(\d+)>")
+_PART_OF = re.compile(r"<(\d+)> of (?:\w+ ){0,2}<\d+>")
+"""In percent: what it comes to is not said."""
 _NOT_A_PRICE = re.compile(
     r"\b(?:worth|values?|valued|costs?|profits?|gains?|john|margin|loss|lose|surplus|market|save"
     r"|shipping|delivery|tax|taxes|fees?|deposit)\b"
@@ -138,6 +141,8 @@ class _Prices(Reader):
                 kind = doubt(sentence, segment, bare) if prices else None
                 if prices and _HYPOTHETICAL.search(segment):
                     kind = "conditional"
+                if prices and self._parts_in(segment):
+                    kind = "unclear_offer"
                 if kind:
                     found.doubts.add(kind)
                 else:
@@ -155,7 +160,9 @@ class _Prices(Reader):
     def told_apart(
         self, text: Text, values: Set[Fraction], standing: Fraction | None
     ) -> Set[Fraction]:
-        return values if re.search(r"\bor\b", text.marked) else values - {standing}
+        again = {self.amounts[int(i)].value for i in _AFTER_ALL.findall(text.marked)}
+        told = standing in again or re.search(r"\bor\b", text.marked)
+        return values if told else values - {standing}
 
     def sole(self, text: Text, made: Sequence[Fraction]) -> Set[Fraction]:
         """The prices that nobody named before, in whatever words; none if one is in any doubt."""
@@ -165,10 +172,14 @@ class _Prices(Reader):
                 named = [self.amounts[i] for i in positions(segment)]
                 new = {amount.value for amount in named if not amount.percent} - set(made)
                 asked = sentence.question or _tells_of_others(segment)
-                if new and (asked or doubt(sentence, segment)):
+                if new and (asked or doubt(sentence, segment) or self._parts_in(segment)):
                     return set()
                 found |= new
         return found
+
+    def _parts_in(self, segment: str) -> bool:
+        """Whether it names a part of an amount: "110% of 100"."""
+        return any(self.amounts[int(i)].percent for i in _PART_OF.findall(segment))
 
     def _prices_in(self, segment: str) -> set[Fraction]:
         """The amounts that a segment offers: all but percentages."""
