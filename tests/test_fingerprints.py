@@ -13,6 +13,7 @@ def package(tmp_path, monkeypatch):
     folder = tmp_path / "aria_dvc"
     (folder / "games" / "data").mkdir(parents=True)
     (folder / "settings").mkdir()
+    (folder / "known" / "cities" / "data").mkdir(parents=True)
     files = {
         "__init__.py": "",
         "a.py": '"""A."""\ndef f():\n    "Doc."\n    from aria_dvc.b import x\n    return x\n',
@@ -32,11 +33,19 @@ def package(tmp_path, monkeypatch):
         'def get(name):\n    return import_module(f"aria_dvc.games.{name}")\n',
         "games/chess.py": "import aria_dvc.c\n",
         "games/data/openings.csv": "e4\n",
+        "oracles.py": "from importlib import import_module\n"
+        'def get(kind):\n    return import_module(f"aria_dvc.known.{kind}.oracle")\n',
+        "known/__init__.py": "",
+        "known/cities/__init__.py": "",
+        "known/cities/oracle.py": "import aria_dvc.c\n",
+        "known/cities/data/cities.csv": "Paris\n",
+        "known/cities/aside.py": "w = 4\n",
     }
     for name, text in files.items():
         (folder / name).write_text(text)
     (tmp_path / "stage.py").write_text("import aria_dvc.a\nimport aria_dvc.errors\n")
     (tmp_path / "play.py").write_text("from aria_dvc.games.registry import get\n")
+    (tmp_path / "ask.py").write_text("from aria_dvc.oracles import get\n")
     (tmp_path / "learn.py").write_text("import aria_dvc.settings.training\n")
     importlib.reload(fingerprints)
     monkeypatch.setattr(fingerprints, "SOURCE", tmp_path)
@@ -66,6 +75,19 @@ def test_modules_imported_by_name_and_their_data_count(package):
     assert {name for name in found if found[name] != changed[name]} == {
         "aria_dvc/games/data/openings.csv"
     }
+
+
+def test_a_name_in_the_middle_stands_for_every_package(package):
+    found = fingerprints.stage_fingerprint(package / "ask.py")
+    assert {"aria_dvc.known.cities.oracle", "aria_dvc.c"} <= set(found)
+    assert "aria_dvc/known/cities/data/cities.csv" in found
+    assert "aria_dvc.known.cities.aside" not in found
+
+
+def test_credit_by_answers_depends_on_the_oracles():
+    found = fingerprints.stage_fingerprint("stages/aggregate.py")
+    assert {"aria_dvc.oracles.city.oracle", "aria_dvc.oracles.objects.oracle"} <= set(found)
+    assert "aria_dvc/oracles/objects/data/looks.yaml" in found
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ BLOCKS = tuple(
 def stage_fingerprint(script: str | Path) -> dict[str, str]:
     """Hash of a script and of every module and data file of ours that it imports, by name.
 
-    Imports inside functions count; `import_module(f"package.{name}")` stands for all modules of
-    the package. Data files are those in the folder `data` beside a module.
+    Imports inside functions count; `import_module(f"package.{name}.module")` stands for the modules
+    by whatever name. Data files are those in the folder `data` beside a module.
     """
     path = Path(script)
     return {path.name: _digest(_meaning(path)), **code_of(*sorted(_imports(path)))}
@@ -187,7 +187,7 @@ def _imports(file: Path) -> frozenset[str]:
 
 
 def _by_name(call: ast.Call) -> Iterable[str]:
-    """All modules of the package in a call like `import_module(f"package.{name}")`."""
+    """All modules that a call like `import_module(f"package.{name}.module")` may mean."""
     called = (
         call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     )
@@ -198,6 +198,7 @@ def _by_name(call: ast.Call) -> Iterable[str]:
         return [str(name.value)]
     if not isinstance(name, ast.JoinedStr) or not isinstance(name.values[0], ast.Constant):
         return []
-    package = str(name.values[0].value).rstrip(".")
-    folder = SOURCE.joinpath(*package.split("."))
-    return [f"{package}.{file.stem}" for file in folder.glob("*.py") if file.stem != "__init__"]
+    told = (str(part.value) if isinstance(part, ast.Constant) else "*" for part in name.values)
+    files = SOURCE.glob("".join(told).replace(".", "/") + ".py")
+    modules = (".".join(file.relative_to(SOURCE).with_suffix("").parts) for file in files)
+    return [module for module in modules if not module.endswith(".__init__")]
