@@ -78,6 +78,18 @@ def test_an_adapter_changes_the_policy_and_not_the_base(base, adapter):
     assert said.logprobs != plain.logprobs
 
 
+def test_a_policy_of_its_own_weights_does_not_change_the_base(base, tmp_path):
+    own = tmp_path / "own"
+    shutil.copytree(base, own)
+    tiny_model(seed=1).save_pretrained(own)
+    context = greedy_context(base, own_model=ModelSource(own), record_logprobs=True)
+    policy, vanilla = context.player("policy"), context.player("base")
+    assert policy.engine is not vanilla.engine
+    assert (policy.model, vanilla.model) == (str(own), str(base))
+    alone = greedy_context(own, record_logprobs=True).player("policy")
+    assert say(policy).logprobs == say(alone).logprobs != say(vanilla).logprobs
+
+
 def test_an_adapters_folder_as_the_model_is_its_base_wearing_it(base, tmp_path):
     """As base and as policy alike: nothing but the source says which adapter that is."""
     from peft import LoraConfig, get_peft_model

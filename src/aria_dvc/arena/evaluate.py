@@ -21,7 +21,6 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.outcomes import won
 from aria_dvc.records.schemas import EVALUATION
-from aria_dvc.settings.dialogues import BASE_MODEL
 from aria_dvc.settings.evaluation import GameEvaluation
 
 if TYPE_CHECKING:
@@ -69,8 +68,8 @@ def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[
                     params.evaluate,
                     wanted.episodes,
                     wanted.grid,
-                    model=str(policy) if whole else BASE_MODEL,
                     adapter=None if whole else policy,
+                    own_model=policy if whole else None,
                     reward=params.reward_rule(name),
                     purpose=" ".join(("evaluate", role, *others.values())),
                 ),

@@ -39,6 +39,7 @@ class Games(ABC):
         reward: the reward rule (games/rewards.py), told to the players and paid at the end.
         model: the folder of the model behind `policy` and `base`.
         adapter: LoRA folder of the player `policy`, if any.
+        own_model: the folder of the model that plays `policy` where its weights are its own.
         purpose: keeps the seeds of collection, evaluation and rollouts apart.
         served_by: names of the endpoints that play `policy`; none: it is played in process.
         share: (which, of how many) shares of the games are played; (0, 1) is all.
@@ -50,6 +51,7 @@ class Games(ABC):
     _: KW_ONLY
     model: str = BASE_MODEL
     adapter: Path | None = None
+    own_model: Path | None = None
     reward: str = "win"
     record_logprobs: bool = False
     purpose: str = "collect"
@@ -116,6 +118,7 @@ class Games(ABC):
             self._source(params),
             params.endpoints,
             adapter=self.adapter,
+            own_model=self._source(params).named(self.own_model) if self.own_model else None,
             record_logprobs=self.record_logprobs,
             served_by=self.served_by,
         )
@@ -141,6 +144,7 @@ class Games(ABC):
             },
             "model": fingerprint(self._source(params)) if self.plays_in_process else None,
             "adapter": fingerprint(self.adapter) if self.adapter else None,
+            "own_model": fingerprint(self.own_model) if self.own_model else None,
             "code": code_hash(type(self).__module__),
         }
 

@@ -27,6 +27,7 @@ class PlayerContext:
         model: what `policy` and `base` are.
         endpoints: servers by name (params.endpoints).
         adapter: LoRA folder of the player `policy`, if any.
+        own_model: what `policy` is instead, where its weights are its own.
         record_logprobs: whether our own policy keeps token ids and log-probabilities.
         served_by: names of the endpoints that play `policy`; none: it is played in process.
     """
@@ -36,6 +37,7 @@ class PlayerContext:
     model: ModelSource
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     adapter: Path | None = None
+    own_model: ModelSource | None = None
     record_logprobs: bool = False
     served_by: tuple[str, ...] = ()
     _made: dict[str, Player] = field(default_factory=dict)
@@ -51,8 +53,9 @@ def make_player(spec: str, context: PlayerContext) -> Player:
     """The player that `spec` names.
 
     Args:
-        spec: `policy` (base model with the adapter, if any), `base` (without), `embedded` (the
-            offline oracle), `scripted:<strategy>`, or `endpoint:<name>` of params.endpoints.
+        spec: `policy` (base model with the adapter, if any, or its own), `base` (without),
+            `embedded` (the offline oracle), `scripted:<strategy>`, or `endpoint:<name>` of
+            params.endpoints.
 
     Raises:
         AriaError: an unknown spec, strategy or endpoint, or a model that cannot be loaded.
@@ -97,11 +100,11 @@ def _model_player(spec: str, context: PlayerContext) -> PolicyPlayer:
 
     adapter = context.adapter if spec == "policy" else None
     twin = context._made.get("policy" if spec == "base" else "base")
-    if isinstance(twin, PolicyPlayer) and adapter is None and twin.adapter is None:
+    if isinstance(twin, PolicyPlayer) and context.adapter is None and context.own_model is None:
         return twin.renamed(spec, context.settings.of(spec))
     return policy_player(
         spec,
-        context.model,
+        (context.own_model if spec == "policy" else None) or context.model,
         context.settings.of(spec),
         context.pace,
         adapter=adapter,
