@@ -18,6 +18,7 @@ from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
 from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.hardware import uses_bfloat16
+from aria_dvc.models.libraries import GENERATING, library_versions
 from aria_dvc.models.source import ModelSource
 from aria_dvc.player_specs import Pool, endpoint_name, specs_of, weights_of
 from aria_dvc.players.base import Player
@@ -145,6 +146,7 @@ class Games(ABC):
             "model": fingerprint(self._source(params)) if self.plays_in_process else None,
             "adapter": fingerprint(self.adapter) if self.adapter else None,
             "own_model": fingerprint(self.own_model) if self.own_model else None,
+            "libraries": library_versions(GENERATING) if self.plays_in_process else None,
             "code": code_hash(type(self).__module__),
         }
 

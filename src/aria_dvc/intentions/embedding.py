@@ -16,6 +16,7 @@ from aria_dvc.cache.vectors import VectorStore, vectors_file
 from aria_dvc.embedder_specs import HALF, embedder_weights, is_half
 from aria_dvc.errors import AriaError
 from aria_dvc.models.fingerprint import fingerprint
+from aria_dvc.models.libraries import EMBEDDING, library_versions
 from aria_dvc.models.sentences import Encoder, load_encoder
 from aria_dvc.player_specs import endpoint_name, find_endpoint
 from aria_dvc.settings.machine import Endpoint
@@ -99,7 +100,8 @@ def _encoder(source: str, endpoints: Mapping[str, Endpoint]) -> Encoder:
 
 
 def embedder_identity(source: str, endpoints: Mapping[str, Endpoint]) -> str:
-    """What vectors depend on beside the text: the content of the model, or who answers for it.
+    """What vectors depend on beside the text: the content of the model and the libraries that run
+    it, or who answers for it.
 
     An endpoint is known by its address, model and options; what runs behind them only its owner can
     tell.
@@ -112,4 +114,5 @@ def embedder_identity(source: str, endpoints: Mapping[str, Endpoint]) -> str:
             return asked
         options = orjson.dumps(endpoint.options, option=orjson.OPT_SORT_KEYS).decode()
         return f"{asked} {options}"
-    return fingerprint(embedder_weights(source)) + (HALF if is_half(source) else "")
+    weights = fingerprint(embedder_weights(source))
+    return f"{weights} {library_versions(EMBEDDING)}{HALF if is_half(source) else ''}"

@@ -11,7 +11,6 @@ time trains in a folder.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import logging
 import shutil
 import tempfile
@@ -43,13 +42,13 @@ from aria_dvc.files import read_json
 from aria_dvc.fingerprints import code_hash
 from aria_dvc.memory import give_back_memory, is_out_of_memory
 from aria_dvc.models.hardware import uses_bfloat16
+from aria_dvc.models.libraries import GENERATING, library_versions
 
 if TYPE_CHECKING:
     from aria_dvc.settings.machine import Precision
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-LIBRARIES = ("torch", "transformers", "peft", "accelerate")
 
 
 def run_key(stage: str, data_hash: str, base_hash: str, settings: Any) -> str:
@@ -63,8 +62,7 @@ def run_key(stage: str, data_hash: str, base_hash: str, settings: Any) -> str:
     """
     state = hashlib.sha256(f"{LAYOUT} {data_hash}{base_hash}".encode())
     state.update(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS))
-    for name in LIBRARIES:
-        state.update(f"{name} {importlib.metadata.version(name)}".encode())
+    state.update(library_versions(GENERATING).encode())
     state.update(code_hash(f"aria_dvc.learning.{stage}").encode())
     return state.hexdigest()[:24]
 
