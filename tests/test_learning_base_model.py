@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
-from aria_dvc.files import read_json
+from aria_dvc.files import read_json, write_json
 from aria_dvc.learning.base_model import freeze_all_but, materialise, warm_start_examples
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.source import ModelSource
@@ -105,6 +105,18 @@ def test_written_folder_loads_with_its_template(source, tmp_path):
     assert {"model.safetensors", "tokenizer.json", "chat_template.jinja", "metrics.json"} <= {
         p.name for p in (tmp_path / "out").iterdir()
     }
+
+
+def test_another_template_or_generation_setting_is_delivered(tmp_path):
+    source = save_tiny_base(tmp_path / "model")
+    make(source, tmp_path / "out", tmp_path / "cache")
+    template = source.folder / "chat_template.jinja"
+    template.write_text(template.read_text() + "{# unused #}")
+    generation = source.folder / "generation_config.json"
+    write_json(generation, {**read_json(generation), "temperature": 0.25})
+    make(source, tmp_path / "out", tmp_path / "cache")
+    assert (tmp_path / "out" / template.name).read_text().endswith("{# unused #}")
+    assert read_json(tmp_path / "out" / generation.name)["temperature"] == 0.25
 
 
 def test_only_roles_that_did_not_lose_are_imitated():

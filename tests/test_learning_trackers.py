@@ -131,9 +131,9 @@ def test_reward_model_and_warm_start_are_told_of_too(at):
     credited = train_reward_model(reward_params(), PACE, games, at.base, at.out, **more)
     model, tokenizer = load_model(at.base), load_tokenizer(at.base)
     examples = frames_examples(games, Renderer(tokenizer), 2048).items
-    started = warm_start(
-        warm_start_settings(), PACE, model, tokenizer, examples, at.told.parent / "start", **more
-    )
+    out = at.told.parent / "start"
+    settings = warm_start_settings()
+    started = warm_start(settings, PACE, model, tokenizer, examples, out, base="tiny", **more)
     results = [read_json(run / "metrics.json")["result"] for run in (at.told / "dvclive").iterdir()]
     assert {result["steps"] for result in results} == {credited["steps"], started["steps"]}
     assert [result["mse"] for result in results if "mse" in result] == [credited["mse"]]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 import torch
 
 from aria_dvc.chat import Renderer, view
@@ -34,7 +33,7 @@ from aria_dvc.learning.trainer import (
     make_deterministic,
     write_history,
 )
-from aria_dvc.models.fingerprint import weights_fingerprint
+from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.lora import top_layers
 from aria_dvc.models.saving import save_model
@@ -86,6 +85,7 @@ def materialise(
         settings = params.warm_start_settings
         examples = warm_start_examples(settings, params.games, dialogues, Renderer(tokenizer), seed)
         more: Any = {"seed": seed, "cache": cache, "progress": progress, "tracking": tracking}
+        more["base"] = fingerprint(source)
         with training_errors(STAGE):
             return warm_start(settings, pace, model, tokenizer, examples, out_dir, **more)
     with training_errors(STAGE):
@@ -161,6 +161,7 @@ def warm_start(
     examples: Sequence[Example],
     out_dir: str | Path,
     *,
+    base: str,
     seed: int,
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -168,14 +169,15 @@ def warm_start(
 ) -> dict[str, Any]:
     """Fine-tune `model` on the actions of `examples` and write it to `out_dir`.
 
+    base: fingerprint of the model with its tokenizer, template and generation settings, which are
+    delivered with the weights.
+
     Embeddings stay as they are (the head shares them, and its gradient alone would cost a fifth
     of a step); `settings.layers` limits training to the layers nearest the output.
     """
     data = [(example, np.ones(len(example.keys), dtype=np.float32)) for example in examples]
-    config = orjson.loads(model.config.to_json_string())
-    config.pop("_name_or_path", None)
-    made_of = {"settings": settings.model_dump(), "seed": seed, "config": config}
-    key = run_key(STAGE, digest(data).hexdigest(), weights_fingerprint(model), made_of)
+    made_of = {"settings": settings.model_dump(), "seed": seed}
+    key = run_key(STAGE, digest(data).hexdigest(), base, made_of)
     run = RunFolder(STAGE, key, cache, pace.precision)
 
     def train() -> None:

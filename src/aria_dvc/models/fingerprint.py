@@ -6,7 +6,6 @@ import hashlib
 import re
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -107,14 +106,3 @@ def _adapter_config(file: Path) -> bytes:
     config.pop("base_model_name_or_path", None)
     ordered = {key: sorted(v, key=str) if isinstance(v, list) else v for key, v in config.items()}
     return hashlib.sha256(orjson.dumps(ordered, option=orjson.OPT_SORT_KEYS)).digest()
-
-
-def weights_fingerprint(model: Any) -> str:
-    """Hash of the weights of a loaded model, wherever they were read from."""
-    import torch
-
-    state = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        state.update(name.encode())
-        state.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
-    return state.hexdigest()
