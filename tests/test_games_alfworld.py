@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import random
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from alfworld_problems import GOALS, game
 
 from aria_dvc.errors import AriaError
+from aria_dvc.games import alfworld
 from aria_dvc.games.commands import AGENT, ENVIRONMENT, NOTHING
 from aria_dvc.games.household import HouseholdMatch, complete
 from aria_dvc.games.household_tasks import KINDS
@@ -64,6 +66,18 @@ def test_a_folder_without_games_is_one_line(tmp_path, monkeypatch, grid, said):
         GAME.grid(grid)
 
 
+def test_a_game_that_changed_is_another_configuration(tmp_path):
+    file = put(tmp_path, "pick_two_obj_and_place-Pen-None-Desk-1", {"solvable": True})
+    (before,) = GAME.grid(str(tmp_path))
+    file.write_bytes(file.read_bytes() + b" ")
+    alfworld._games.cache_clear()
+    (after,) = GAME.grid(str(tmp_path))
+    assert before != after
+    with pytest.raises(AriaError, match="another game than it was"):
+        alfworld.complete(before)
+    assert alfworld.complete({"file": file.as_posix()}) == after
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -102,7 +116,8 @@ def test_its_engine_ends_with_the_commands_that_end_ours(tmp_path, kind):
     ours = household(kind)
     file = put(tmp_path, f"{GOALS[kind]}-X-None-Y-1", game(ours.world, ours.task))
     match = GAME.start(GAME.grid(str(tmp_path))[0])
-    assert match.config == {"file": file.as_posix(), "max_steps": 40}
+    content = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    assert match.config == {"file": file.as_posix(), "content": content, "max_steps": 40}
     assert match.lines[0][0] == ENVIRONMENT
     assert ours.task.sentence.removeprefix("Task: ") in match.lines[0][1]
     assert "Welcome" not in match.lines[0][1]

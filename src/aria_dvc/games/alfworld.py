@@ -7,6 +7,7 @@ solvable and in which nothing is sliced. Commands are spelt as in `household`.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import weakref
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,7 @@ class Room:
 
 
 class AlfworldMatch(CommandMatch):
-    """`config`: file, the path of a game, and max_steps."""
+    """`config`: file, the path of a game, the hash of its content, and max_steps."""
 
     game = "alfworld"
 
@@ -121,24 +122,36 @@ class Alfworld(Game):
 
 
 def complete(config: Config) -> Config:
-    """A configuration with the limit of steps filled in.
+    """A configuration with the hash of the game and the limit of steps filled in.
 
     Raises:
-        AriaError: a key is missing or unknown, or a value is not one of this game's.
+        AriaError: a key is missing or unknown, a value is not one of this game's, or the file has
+            other content than it had.
     """
-    refuse_unknown_keys("alfworld", config, ["file", "max_steps"])
+    refuse_unknown_keys("alfworld", config, ["file", "content", "max_steps"])
     file, limit = config.get("file"), config.get("max_steps", MAX_STEPS)
     if not isinstance(file, str) or not Path(file).is_file():
         raise AriaError(f"alfworld: file is {file!r}: name a game of a download, a {FILE}")
     if type(limit) is not int or not 1 <= limit <= STEPS_BOUND:
         raise AriaError(f"alfworld: max_steps is {limit!r}: use a whole number from 1")
-    return {"file": file, "max_steps": limit}
+    content = _content(Path(file).read_bytes())
+    if config.get("content", content) != content:
+        raise AriaError(f"{file}: another game than it was: play again, or bring the old file back")
+    return {"file": file, "content": content, "max_steps": limit}
+
+
+def _content(game: bytes) -> str:
+    return hashlib.sha256(game).hexdigest()[:16]
 
 
 @cache
 def _games(folder: str) -> tuple[Config, ...]:
     files = sorted(path.as_posix() for path in Path(folder).rglob(FILE))
-    found = tuple({"file": file, "max_steps": MAX_STEPS} for file in files if _is_played(file))
+    found = tuple(
+        {"file": file, "content": _content(game), "max_steps": MAX_STEPS}
+        for file in files
+        if _is_played(file, game := Path(file).read_bytes())
+    )
     if not found:
         told = f", though {len(files)} that ALFWorld does not play" if files else ""
         raise AriaError(
@@ -148,12 +161,12 @@ def _games(folder: str) -> tuple[Config, ...]:
     return found
 
 
-def _is_played(file: str) -> bool:
+def _is_played(file: str, game: bytes) -> bool:
     """Whether it is one of ALFWorld's own games, by its content and its task's folder's name."""
     if any(word in PurePosixPath(file).parent.parent.name for word in _LEFT_OUT):
         return False
     try:
-        return orjson.loads(Path(file).read_bytes()).get("solvable") is True
+        return orjson.loads(game).get("solvable") is True
     except (orjson.JSONDecodeError, AttributeError):
         raise AriaError(f"{file}: no game of ALFWorld: download it again") from None
 
