@@ -259,11 +259,19 @@ def test_one_changed_log_reruns_that_log_and_what_learns_from_its_category(works
 def test_without_one_of_its_logs_a_category_learns_and_is_judged_anew(workspace):
     source = {"source": "data/logs/twenty_questions.jsonl", "category": "single_agent"}
     workspace.set_params({"logs": {"twenty_questions": source}})
-    ran, _ = workspace.repro()
+    output = workspace.run("dvc", "repro")
+    ran, _ = stages_in(output)
     assert ran >= of_variants("policy", "evaluate") | {"report"}
     assert ran >= {"reward_model@single_agent", "progress@single_agent"}
     assert not ran & instances(*PER_LOG, "truth")
     assert "guess_my_city" not in workspace.read_json("metrics/evaluation.json")
+    left = Path("data/turns/single_agent/guess_my_city.parquet")
+    assert f"{left}: of what params.yaml no longer names" in output
+    workspace.run("dvc", "checkout", "-q")
+    assert not (workspace.folder / left).exists()
+    again = workspace.run("dvc", "repro")
+    assert "progress@single_agent" in stages_in(again)[0]
+    assert "no longer names" not in again
     workspace.run("git", "checkout", "-q", ".")
     workspace.run("dvc", "checkout", "-q")
 

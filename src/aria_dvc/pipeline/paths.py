@@ -18,6 +18,8 @@ REPORT = DATA / "report"
 PAGE = "report.html"
 BASE_MODEL = Path(BASE_MODEL_NAME)
 CODE = DATA / "code"
+LEARNED_FROM = ("episodes", "rewards", "turns")
+"""Folders of which dvc.yaml makes those of a whole category what its stages depend on."""
 
 
 @dataclass(frozen=True)
@@ -112,3 +114,14 @@ def online(variant: str, category: str) -> Path:
 
 def evaluation(variant: str, category: str) -> Path:
     return DATA / "eval" / category / f"{variant}.parquet"
+
+
+def leftovers(params: Params, category: str) -> list[Path]:
+    """What lies in folders that the category's stages depend on and params.yaml names no more."""
+    logs, trained = params.logs_of(category), params.online.variants
+    files = (file for what in LEARNED_FROM for file in (DATA / what / category).glob("*.parquet"))
+    folders = (online(variant, category) for variant in params.variants if variant not in trained)
+    return [
+        *sorted(file for file in files if file.stem not in logs),
+        *(folder for folder in folders if folder.exists()),
+    ]

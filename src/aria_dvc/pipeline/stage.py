@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -15,9 +16,11 @@ from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
 from aria_dvc.models.quiet import quiet_libraries
 from aria_dvc.params import Params, load_params
+from aria_dvc.pipeline import paths
 from aria_dvc.progress import log_to_stderr
 from aria_dvc.suggestions import did_you_mean
 
+logger = logging.getLogger(__name__)
 Main = Callable[..., None]
 # What a stage may be asked to work on, and where params.yaml names the choices.
 ITEMS: dict[str, Callable[[Params], Sequence[str]]] = {
@@ -44,6 +47,8 @@ def run_stage(main: Main, *items: str) -> None:
         _assert_installed(params.trackers)
         for item, value in zip(items, arguments, strict=True):
             _check(item, value, ITEMS[item](params))
+            if item == "category":
+                _tell_of_leftovers(params, value)
         main(params, *arguments)
         keep_within(params.pace.cache_limit_gib)
     except (Exception, KeyboardInterrupt) as error:
@@ -68,6 +73,16 @@ def _check(item: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise AriaError(
             f"params.yaml has no {item.replace('_', ' ')} {value}{did_you_mean(value, known)}"
+        )
+
+
+def _tell_of_leftovers(params: Params, category: str) -> None:
+    """DVC hashes folders with all that lies in them, a clone of this run has not got that."""
+    if left := paths.leftovers(params, category):
+        logger.warning(
+            "%s: of what params.yaml no longer names: run `dvc checkout`, which takes it away, and "
+            "`dvc repro` again, or a clone of this run learns anew",
+            ", ".join(map(str, left)),
         )
 
 
