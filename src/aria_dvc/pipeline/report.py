@@ -229,12 +229,16 @@ def write_intentions(run: Run, folder: Path) -> None:
 
 def write_plots(run: Run, folder: Path, pictures: Pictures) -> None:
     """CSV files for `dvc plots`, one a log, and the pictures."""
+    import pandas as pd
+
     for name, log in run.logs.items():
         _log_plots(run, name, log, folder, pictures)
         if run.params.report.umap:
             _intention_map(run, name, pictures)
     for category in run.params.categories:
         _losses(run, category, folder)
+    if not (folder / "training").exists():  # DVC calls a plot that has no file a failure
+        write_csv(folder / "training" / "none.csv", pd.DataFrame(columns=["step", "loss"]))
     _learning_curve(run, folder, pictures)
     table = evaluation_rates(run.evaluation)
     write_csv(folder / "evaluation.csv", table)
