@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,12 +110,13 @@ def advantages(log: LogFrames, credit: str, advantage: str) -> dict[Key, float]:
     column = {"discounted": "return", "terminal": "final"}.get(credit, "reward")
     values = table[column].to_numpy(dtype=np.float64)
     if advantage == "centred":
-        values = values - state_values(table, values)
+        values = _above(values, state_values(table, values))
     elif advantage == "group":
         several = table["group_id"].nunique() > 1
-        values = values - state_values(table, values, "group_id" if several else "episode_id")
+        own = [state_values(table, values, "group_id" if several else "episode_id")]
         if several:
-            values = values - group_effects(table, values)
+            own.append(group_effects(table, values - own[0]))
+        values = _above(values, *own)
     elif advantage == "normalised":
         values = _normalised(table, values)
     elif advantage == "value":
@@ -220,10 +222,10 @@ def _own_values(table: pd.DataFrame, column: str, log: str) -> np.ndarray:
     return found
 
 
-def _above(values: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """(n,) float64 values - own; a difference that may be rounding is 0."""
-    apart = values - own
-    largest = float(np.maximum(np.abs(values), np.abs(own)).max(initial=0.0))
+def _above(values: np.ndarray, *own: np.ndarray) -> np.ndarray:
+    """(n,) float64 values less each of `own`; a difference that may be rounding is 0."""
+    apart = reduce(np.subtract, own, values)
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in (values, *own))
     return np.where(np.abs(apart) > EQUAL * largest, apart, 0.0)
 
 

@@ -81,7 +81,8 @@ def update(
             seed=task.seed,
             pace=task.pace.model_copy(update={"checkpoint_every": online.updates}),
             schedule=online.schedule,
-            horizon=online.iterations * online.updates,
+            # to the run's end, whatever iterations before had nothing to train
+            horizon=done + (online.iterations - state["iteration"]) * online.updates,
         ),
         resume=state["policy"] if done else None,
         done=done,
