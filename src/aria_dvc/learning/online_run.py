@@ -109,13 +109,23 @@ class OnlineRun:
     def keep(self, state: State) -> None:
         """Write what a whole iteration has left behind, with the sums of the models that it names.
 
-        The state before stays, as its checkpoint does.
+        The state before stays, as its checkpoint does. Models of this run are named by their place
+        in its folder, which may lie elsewhere when it goes on; None is the one that was given.
         """
-        named = (Path(state["policy"]), Path(state["reward_model"]))
-        made = [folder for folder in named if folder.is_relative_to(self.run.path)]
-        files = [file for folder in made for file in files_of(folder)]
-        vouch(self._state_file(state["iteration"]), files, state=state)
+        places: dict[str, str | None] = {}
+        files: list[Path] = []
+        for name in self._given:
+            folder = Path(state[name])
+            made = folder.is_relative_to(self.run.path)
+            places[name] = folder.relative_to(self.run.path).as_posix() if made else None
+            files += files_of(folder) if made else []
+        vouch(self._state_file(state["iteration"]), files, state={**state, **places})
         self._state_file(state["iteration"] - 2).unlink(missing_ok=True)
+
+    @property
+    def _given(self) -> dict[str, str]:
+        """The models that it starts from, by their names in a state."""
+        return {"policy": str(self.policy_dir), "reward_model": str(self.reward_model_dir)}
 
     def state(self) -> State:
         """What whole iterations have left behind, as the first process finds it.
@@ -137,8 +147,7 @@ class OnlineRun:
             "iteration": 0,
             "steps": 0,
             "games": 0,
-            "policy": str(self.policy_dir),
-            "reward_model": str(self.reward_model_dir),
+            **self._given,
             "verdict": {},
             "history": [],
         }
@@ -149,7 +158,8 @@ class OnlineRun:
         kept: State = {} if damaged else read_mark(file)["state"]
         damaged += map(str, self.played.damaged(kept.get("iteration", 0)))
         if not damaged:
-            return kept
+            made = {name: str(self.run.path / kept[name]) for name in self._given if kept[name]}
+            return {**kept, **self._given, **made}
         logger.warning(
             "%s: %s damaged: online training goes on from the iteration before",
             *(file, ", ".join(damaged)),
