@@ -65,6 +65,18 @@ def test_a_folder_and_a_server_give_the_same_credits(tmp_path):
         credits_of(folder)
 
 
+def test_chats_of_a_batch_know_nothing_of_each_others_names(tmp_path):
+    folder = fit(log_file(tmp_path))
+    chats = [chat("hello", "60?", "I take it") for _ in range(2)]
+    for number, name in enumerate(("Sam", "sam")):
+        chats[number] = [
+            {**message, "name": name} if message["role"] == "user" else message
+            for message in chats[number]
+        ]
+    credits = credits_of(folder, "alice")
+    assert credits(chats) == [*credits(chats[:1]), *credits(chats[1:])]
+
+
 def test_every_message_of_the_assistant_has_its_credit_or_the_chat_is_named(tmp_path):
     folder = fit(log_file(tmp_path))
     named = chat("hello", "60?", "I take it")

@@ -64,9 +64,10 @@ def credits_of(
     def credits(chats: Sequence[Messages]) -> list[list[float]]:
         if not chats:
             return []
-        entries = [{"messages": spoken(chat)} for chat in chats]
-        episodes = read_entries(entries, Reading(need_rewards=False, warn=False))
-        return _whole(fitted.score([(who, episode) for episode in episodes]), chats, who)
+        reading = Reading(need_rewards=False, warn=False)
+        # each is a log of its own: names in one chat have nothing to do with those in another
+        read = (read_entries([{"messages": spoken(chat)}], reading) for chat in chats)
+        return _whole(fitted.score([(who, one) for (one,) in read]), chats, who)
 
     return credits
 
