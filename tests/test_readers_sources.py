@@ -212,6 +212,22 @@ def test_a_folder_is_read_in_natural_order_and_says_what_it_leaves_out(tmp_path,
         read_log(tmp_path)
 
 
+def test_links_of_a_folder_are_followed_or_named(tmp_path):
+    logs, stored = tmp_path / "logs", tmp_path / "stored"
+    for folder in (logs, stored):
+        folder.mkdir()
+        lines(folder / "day.jsonl", OPENAI)
+    (logs / "more").symlink_to(stored)
+    assert [e.episode_id for e in read_log(logs)] == ["day.jsonl:c1", "more/day.jsonl:c1"]
+    (stored / "back").symlink_to(logs)
+    with pytest.raises(AriaError, match="more/back: a link to a folder that it lies in"):
+        read_log(logs)
+    (stored / "back").unlink()
+    (logs / "gone.jsonl").symlink_to(tmp_path / "not fetched")
+    with pytest.raises(AriaError, match=r"gone\.jsonl: a link that leads nowhere"):
+        read_log(logs)
+
+
 @pytest.mark.parametrize("other", ["logs/a.jsonl", "link.jsonl", "links", "logs"])
 def test_a_file_counts_once_however_it_is_named(tmp_path, other):
     folder = tmp_path / "logs"

@@ -122,11 +122,27 @@ def _listed(folder: Path, warn: bool) -> list[Source]:
 
 
 def _below(folder: Path) -> Iterator[str]:
-    """Paths of files below a folder, relative to it, without what is hidden."""
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if path.is_file() and not any(part.startswith(".") for part in name.parts):
-            yield name.as_posix()
+    """Paths of files below a folder and the folders that are linked there, relative to it, without
+    what is hidden.
+
+    Raises:
+        AriaError: a link that leads nowhere, or back to a folder that it lies in.
+    """
+    for place, folders, files in os.walk(folder, followlinks=True):
+        at = Path(place)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in folders:
+            if (at / name).is_symlink() and (at / name).resolve() in _above(at):
+                raise AriaError(f"{at / name}: a link to a folder that it lies in: remove it")
+        for name in (name for name in files if not name.startswith(".")):
+            if not (at / name).exists():
+                raise AriaError(f"{at / name}: a link that leads nowhere: mend or remove it")
+            yield (at / name).relative_to(folder).as_posix()
+
+
+def _above(place: Path) -> set[Path]:
+    """The folder and all that it lies in, as links lead there."""
+    return {one.resolve() for one in (place, *place.absolute().parents)}
 
 
 def _bare(name: str) -> str:
