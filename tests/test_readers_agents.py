@@ -242,6 +242,32 @@ def test_thoughts_that_are_not_read_are_told(tmp_path, caplog, key):
     assert "not read" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("more", "weight", "told"),
+    [
+        ({"system": "You are X."}, 1, "system beside messages is not read"),
+        ({}, 0, "weight 0 of a message is not read"),
+    ],
+)
+def test_instructions_and_weights_elsewhere_are_told(tmp_path, caplog, more, weight, told):
+    log = tmp_path / "log.jsonl"
+    weighed = [{**message, "weight": weight} for message in CHAT]
+    read_log(lines(log, {**OPENAI, "messages": weighed, **more}))
+    assert told in caplog.text
+    caplog.clear()
+    read_log(lines(log, {**OPENAI, "messages": [{**m, "weight": 1} for m in CHAT]}))
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_an_empty_message_of_art_is_read_whether_it_is_trained_or_not(trained):
+    silent = {"role": "assistant", "content": "", "trainable": trained}
+    spoken = {"role": "assistant", "content": "Four.", "trainable": True}
+    messages = [{"role": "user", "content": "2 + 2?"}, silent, spoken]
+    episode = only({"group_index": 0, "reward": 1.0, "messages": messages})
+    assert said(episode)[1] == ("assistant" if trained else "given", "(empty)")
+
+
 @pytest.mark.parametrize(("task", "named"), [("a", "a"), (2, "2"), (2.0, "2")])
 def test_a_group_is_named_by_its_value(task, named):
     entry = {**OPENAI, "info": {"task": task}}

@@ -134,10 +134,14 @@ def _keys(entry: dict[str, Any], name: str) -> set[str]:
     return set(value) if isinstance(value, dict) else set()
 
 
-def _any_has(entry: dict[str, Any], key: str) -> bool:
+def _messages(entry: dict[str, Any]) -> list[dict[str, Any]]:
     messages = entry.get("messages")
     listed = messages if isinstance(messages, list) else []
-    return any(isinstance(message, dict) and message.get(key) for message in listed)
+    return [message for message in listed if isinstance(message, dict)]
+
+
+def _any_has(entry: dict[str, Any], key: str) -> bool:
+    return any(message.get(key) for message in _messages(entry))
 
 
 def _spelt(name: str) -> str:
@@ -160,6 +164,10 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
     spoken = {utterance.role for utterance in episode.utterances}
     if silent := sorted(_keys(entry, "system_prompts") - spoken):
         yield f"a system prompt for {', '.join(silent)}, who says nothing there"
+    if entry.get("system") and "messages" in entry:
+        yield "system beside messages is not read: make it the first of the messages"
+    if any(message.get("weight") == 0 for message in _messages(entry)):
+        yield "weight 0 of a message is not read: leave its role without a reward, or name agents"
     if _any_has(entry, "reward") and all(one.given is None for one in episode.utterances):
         yield (
             "reward of a message is not read, rewards are of whole episodes: `aria audit --credit "

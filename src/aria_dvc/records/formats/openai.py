@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from aria_dvc.records.episodes import SYSTEM, Episode, Utterance
-from aria_dvc.records.formats.base import BadEntry, vector_of
+from aria_dvc.records.formats.base import GIVEN, BadEntry, vector_of
 
 ASSISTANT = "assistant"
 NAMED = frozenset({ASSISTANT, "user"})  # roles in which several people may speak, each by `name`
@@ -120,7 +120,7 @@ def _text(message: Mapping[str, Any], index: int) -> Any:
     calls = [call_text(call, index) for call in _calls(message, index)]
     if calls:
         return "\n".join([content, *calls] if content and content.strip() else calls)
-    silent = message["role"] == ASSISTANT and isinstance(message.get("content"), str)
+    silent = message["role"] in (ASSISTANT, GIVEN) and isinstance(message.get("content"), str)
     if (silent or message["role"] in TOOLS) and not (content or "").strip():
         return EMPTY
     return content
