@@ -89,6 +89,7 @@ def test_nothing_is_pickled_and_no_other_folder_is_replaced(tmp_path, capsys):
     out = fit(log_file(tmp_path), "regression")
     names = sorted(path.name for path in out.iterdir())
     assert names == ["all.sums.json", "fit.json", "turns.parquet", "vectors.safetensors"]
+    assert len({path.stat().st_mode for path in out.iterdir()}) == 1  # who may read one, may all
     assert fit(tmp_path / "log.jsonl", "regression") == out
     (out / "notes.txt").write_text("mine")
     assert main(["fit", str(tmp_path / "no log"), "--out", str(out)]) == 1

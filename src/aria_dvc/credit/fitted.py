@@ -52,7 +52,7 @@ def fit(log: Log, settings: CreditSettings, embed: str | None = None) -> Log:
 def save_fit(folder: Path, log: Log, settings: CreditSettings, embed: str | None = None) -> None:
     """Write what `load_fit` reads; `log` is what `fit` returned."""
     import pandas as pd
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     assert log.episode_ids is not None
     rows = {
@@ -82,7 +82,8 @@ def save_fit(folder: Path, log: Log, settings: CreditSettings, embed: str | None
         write_json(aside / ABOUT, about)
         write_parquet(aside / TURNS, pd.DataFrame(rows))
         if log.vectors.shape[1]:
-            save_file({"vectors": np.ascontiguousarray(log.vectors)}, aside / VECTORS)
+            vectors = save({"vectors": np.ascontiguousarray(log.vectors)})
+            (aside / VECTORS).write_bytes(vectors)  # readable for all that may read the others
         write_manifest(aside)
 
 
