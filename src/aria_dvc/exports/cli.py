@@ -43,7 +43,7 @@ is the assistant there, everybody else being the user. parquet and csv write the
   aria export games.json --to swift --out swift/
   aria export trajectories.json --agent assistant --to kto --out kto/
   aria export games.json --credit credit.parquet --to dpo --out pairs/
-  aria export games.json --to tinker --model HuggingFaceTB/SmolLM2-135M-Instruct --out data/
+  aria export games.json --to tinker --model smollm2-135m-instruct --out data/
 """
 TABLES = ("parquet", "csv")
 TARGETS = ("swift", "kto", "dpo", "tinker", "art", "traces", *TABLES)
