@@ -42,7 +42,8 @@ class Renderer:
 
     Segments (everything before an action; the action with its end-of-turn token) are tokenised
     apart, so a prompt's ids are a prefix of the ids of every longer dialogue: sampling can reuse
-    its key-value cache and training scores exactly the tokens that sampling emits.
+    its key-value cache, and training scores the text that sampling emits, in the tokenizer's own
+    split, which is nearly always the one that was sampled (docs/learning.md).
     """
 
     def __init__(self, tokenizer: Any) -> None:
