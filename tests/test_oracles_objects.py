@@ -52,9 +52,10 @@ def test_the_checks_cover_every_object():
     assert {row["word"] for row in rows} == {item.name for item in objects()}
 
 
-def test_parts_and_colours():
+@pytest.mark.parametrize("name", ["object_parts.csv", "object_deeds.csv"])
+def test_parts_and_colours_and_deeds(name):
     """`A|B` in a row: the answer is the same for both."""
-    rows = csv.DictReader((DATA / "object_parts.csv").read_text("utf-8").splitlines())
+    rows = csv.DictReader((DATA / name).read_text("utf-8").splitlines())
     asked = [(word, row) for row in rows for word in row["words"].split("|")]
     given = [(word, *row.values(), answer(word, row["question"])) for word, row in asked]
     assert not [one for one in given if one[-1] != one[-2]]

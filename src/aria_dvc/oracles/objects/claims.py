@@ -365,16 +365,23 @@ def _modifier(phrase: str, possible: bool) -> Extent | None:
 
 
 def _others(plain: str) -> Extent | None:
-    """Questions about others: `do children play with it`, `do fish live in it`."""
-    said = re.sub(r"^(?:do|does|would|can|could|might|will|did|is|are) ", "", plain)
-    bare = re.sub(r"(?: (?:in|on|with|from|at))? (?:it|there)$", "", said)
-    found = look_up("do", bare, True) if bare != said else None
-    found = found if found is not None else look_up("do", said, True)
+    """Questions about others: `do children play with it`, `do fish live in it`.
+
+    What one does oneself (`can you cut it`) says nothing of what the object does.
+    """
+    found = None if patterns.ONESELF.match(plain) else _they_do(plain)
     match = patterns.OTHERS_ACT.match(plain)
     if match and found is None:
         found = _done_by(match["who"], match["act"])
     part = patterns.PART_OF_IT.match(plain)
     return _be(part[1], False) if part and found is None else found
+
+
+def _they_do(plain: str) -> Extent | None:
+    said = re.sub(r"^(?:do|does|would|can|could|might|will|did|is|are) ", "", plain)
+    bare = re.sub(r"(?: (?:in|on|with|from|at))? (?:it|there)$", "", said)
+    found = look_up("do", bare, True) if bare != said else None
+    return found if found is not None else look_up("do", said, True)
 
 
 def _done_by(who: str, act: str) -> Extent | None:

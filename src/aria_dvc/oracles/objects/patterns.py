@@ -20,6 +20,8 @@ OWNED_BY_MOST = re.compile(
 )
 """Subject and claim, or claim and owner: what nearly all have is less than what one can have."""
 FORM = re.compile(rf"^(?P<aux>\w+) (?P<subject>it|there|{PEOPLE})(?= |$) ?(?P<rest>.*)$")
+ONESELF = re.compile(r"^\w+ (?:you|we|i|one|someone|somebody|anyone|anybody|people|a person) ")
+"""Questions of what one does with it; the verb is not the object's."""
 SOFT = re.compile(
     r"\b(?:usually|typically|generally|commonly|normally|mostly|mainly|primarily|often|frequently|"
     r"considered(?: to be)?|classified as|categorized as|regarded as|known as|thought of as|"

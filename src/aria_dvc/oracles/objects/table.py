@@ -6,6 +6,7 @@
   `@Category`, `+other_property`, `*` (all) or a measure such as `size<20` (cm), `length>100`,
   `weight<2` (kg), `price>300` (US dollars); `-term` takes away, `&term` keeps only.
 - `can`: further objects that can have it but typically do not ("Can it be made of wood?").
+- `maybe`: objects of which people would disagree or nobody knows, so no answer is given.
 - phrases by frame: `is` ("Is it round?"), `noun` ("Is it a fruit?"), `has`, `made` (of), `use`
   (is it used to/for), `at` (places), `worn` (on), `do` (does it), `you` (do you ... it), `by`
   (who uses it).
@@ -64,14 +65,16 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """`who` have it typically; `who | can` may have it."""
+    """`who` have it typically; `who | can` may have it; of `maybe` nothing is said."""
 
     name: str
     who: frozenset[str]
     can: frozenset[str]
+    maybe: frozenset[str] = frozenset()
 
     def extent(self, possible: bool = False) -> Extent:
-        return extent(self.who | self.can if possible else self.who)
+        true = self.who | self.can if possible else self.who
+        return Extent(true, everything() - true - self.maybe)
 
 
 @cache
@@ -102,7 +105,7 @@ def _rows() -> dict[str, dict[str, str]]:
     rows: dict[str, dict[str, str]] = {}
     for name in _FILES:
         for title, row in read_text_yaml(PACKAGE, name).items():
-            if title in rows or not set(row) <= {"who", "can", *FRAMES}:
+            if title in rows or not set(row) <= {"who", "can", "maybe", *FRAMES}:
                 raise AriaError(f"{name}: property {title!r} is twice there or has unknown fields")
             rows[title] = row
     return rows
@@ -112,6 +115,10 @@ def _rows() -> dict[str, dict[str, str]]:
 def members(title: str) -> frozenset[str]:
     """The objects that typically have a property."""
     return _select(_rows()[title]["who"], title)
+
+
+def _listed(row: dict[str, str], field: str) -> frozenset[str]:
+    return _select(row.get(field, ""), field)
 
 
 def _select(terms: str, title: str) -> frozenset[str]:
@@ -152,7 +159,7 @@ def _measured(measure: str, relation: str, limit: str) -> frozenset[str]:
 @cache
 def properties() -> dict[str, Property]:
     return {
-        title: Property(title, members(title), _select(row.get("can", ""), title))
+        title: Property(title, members(title), _listed(row, "can"), _listed(row, "maybe"))
         for title, row in _rows().items()
     }
 
