@@ -73,7 +73,8 @@ def _owned_by_most() -> Extent | None:
 
 
 def _clean(text: str) -> str:
-    return re.sub(r"\s+", " ", patterns.SOFT.sub(" ", text)).strip(" ,")
+    text = patterns.SOFT.sub(" ", patterns.CHIEFLY.sub("chiefly", text))
+    return re.sub(r"\s+", " ", text).strip(" ,")
 
 
 def _framed(frame: str, text: str, possible: bool) -> Extent | None:

@@ -33,6 +33,12 @@ SOFT = re.compile(
     r"visibly)\b"
 )
 """Words that soften a claim without changing what it is about."""
+CHIEFLY = re.compile(
+    r"\b(?:mostly|mainly|primarily|largely|predominantly|more(?: commonly| often)?|usually|typically"
+    r"|generally|commonly|normally|traditionally|most commonly|most often)"
+    r"(?=(?: \w+){0,2} (?:by|for) (?:wom[ae]n|girls|females|ladies|m[ae]n|boys|males)\b)"
+)
+"""What is worn by men need not be worn by them more than by women."""
 POSSIBLE = re.compile(r"\b(?:sometimes|ever|occasionally|potentially|in some cases|at times)\b")
 STRICT = re.compile(r"\b(?:always|only|exclusively|entirely|solely|completely|purely|never)\b")
 MODAL = frozenset({"can", "could", "might", "may"})
