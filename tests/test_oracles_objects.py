@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -278,6 +279,13 @@ def test_the_table_is_sound():
         assert item.weight > 0
     for one in properties().values():
         assert one.who | one.can <= names
+
+
+def test_no_property_is_written_down_twice():
+    for file in (files("aria_dvc.oracles.objects") / "data").iterdir():
+        if file.name.endswith(".yaml"):
+            titles = re.findall(r"^(\w+):", file.read_text("utf-8"), re.MULTILINE)
+            assert len(titles) == len(set(titles)), file.name
 
 
 def test_animals_plants_and_things_exclude_each_other():
