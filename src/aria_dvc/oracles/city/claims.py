@@ -18,7 +18,17 @@ from aria_dvc.oracles.city.country import CountryClaims
 from aria_dvc.oracles.city.facts import CityFacts
 from aria_dvc.oracles.city.gazetteer import ranges, regions, towns
 from aria_dvc.oracles.city.lists import CLUBS, DEMONYMS, LARGEST
-from aria_dvc.oracles.city.logic import NUMBER, all_of, any_of, between, millions, not_
+from aria_dvc.oracles.city.logic import (
+    DEBATABLE,
+    NUMBER,
+    Debatable,
+    all_of,
+    any_of,
+    between,
+    millions,
+    not_,
+    settled,
+)
 from aria_dvc.oracles.city.places import Places
 from aria_dvc.oracles.city.topics import Phrase, Topics
 from aria_dvc.oracles.city.water import WaterClaims
@@ -49,7 +59,9 @@ _JOINED = re.compile(
 )
 _ONCE = r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past|used to be) )+"
 _STILL = re.compile(r"^once (?!.*\b(?:capital|colony|colonial|territory|protectorate|empire|by)\b)")
-_FINAL = frozenset({"former", "in", "capital", "population", "coast", "hemisphere", "rank"})
+_FINAL = frozenset(
+    "former in capital population coast hemisphere rank island equator tropics altitude".split()
+)
 """Topics whose rules understand the whole claim: unknown there is unknown everywhere."""
 
 
@@ -117,6 +129,8 @@ class Claims:
             return (all_of if joint == "and" else any_of)([value, other]), topic
         for fit in claim.fits:
             result = fit.check(self, fit)
+            if result is DEBATABLE:
+                return None, fit.topic
             if result is not None or fit.topic in _FINAL:
                 return result, fit.topic
         return self.topics.truth(claim.phrase), "topic"
@@ -188,6 +202,10 @@ class Claims:
         if abs(value) < 0.3:
             return None
         return (value > 0) == (side in {"north", "east"})
+
+    def tropical(self, bound: float) -> bool | None:
+        """True up to the tropics at 23.44 degrees, False beyond `bound`; towns reach some way."""
+        return between(abs(self.facts.latitude), 23.3, bound)
 
     # -- capital, size ----------------------------------------------------------------------------
 
@@ -314,7 +332,7 @@ class Claims:
 
 # -- rules, tried in order: topic, pattern of the whole claim, check ----------------------------
 
-Check = Callable[[Claims, Fit], bool | None]
+Check = Callable[[Claims, Fit], "bool | Debatable | None"]
 Rule = tuple[str, str, Check]
 
 _COAST = r"(?:a |the )?(?:coast(?:al)?(?:line)?(?: (?:area|region|city|town|line|location))?|sea(?:side|shore)?|ocean(?:front)?|beach)"
@@ -331,7 +349,7 @@ _BY_THE_WATER: list[Rule] = [
     ("water", rf"^{_LOCATED}(?:on|along|at|by|in|near|close to|next to|border|face|have access to) (?:the )?(?:(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side)(?: of| to)? )?(?:an |a |any |the )?(?:major |large |big |famous |significant |main |well known |important )*(river|lake|ocean|sea|body of water|bodies of water|waterway|canal|bay|gulf|river or lake|lake or river|river or body of water|rivers or bodies of water|river or coastline|rivers|lakes|coast or (?:a )?(?:major )?body of water|coastline or (?:a )?(?:major )?body of water|coast or body of water)s?$", lambda c, m: c.water.any_water(m[1])),
     ("water", rf"^{_LOCATED}(on|along|at|by|in|near|close to|next to|across|adjacent to|beside|bordering|facing|border|face) (?:the )?(?:(?:{_DIR} )?(?:banks?|shores?|shoreline|edge|mouth|side)(?: of)? )?(?:the )?(.+)$", lambda c, m: c.water.named_water(m[1], m[2])),
     ("island", rf"^{_LOCATED}(?:on|in) (?:an|one of the|its own) islands?(?: nation| country| city)?$|^(?:an )?island(?: city| nation)?$", lambda c, m: c.water.on_island()),
-    ("island", rf"^{_LOCATED}(?:on|in) (?:a )?(?:group of islands|archipelago|island (?:nation|country))$", lambda c, m: c.facts.country.islands or None),
+    ("island", rf"^{_LOCATED}(?:on|in) (?:an? )?(?:group of islands|archipelago|island (?:nation|country))$", lambda c, m: c.facts.country.islands or (False if not c.facts.text.get("island") else None)),
 ]  # fmt: skip
 _IN_PLACES: list[Rule] = [
     ("equator", rf"^{_LOCATED}(?:near|close to|on|along) the equator$", lambda c, m: between(abs(c.facts.latitude), 7, 13)),
@@ -340,11 +358,12 @@ _IN_PLACES: list[Rule] = [
     ("climate", rf"^{_LOCATED}in (?:a |an )?((?:\w+ )+climate)(?: zone)?$", lambda c, m: c.topics.truth(m.phrase)),
     ("altitude", rf"^{_LOCATED}(?:at )?(?:an )?(?:elevation |altitude )?(?:of )?(?:above|over|more than|higher than) (\d+) (?:meters|metres|m)(?: above sea level| high)?$", lambda c, m: c.facts.elevation > int(m[1])),
     ("climate", r"^(?:a )?tropical(?: city| place| there)?$", lambda c, m: c.topics.truth(Phrase("tropical climate"))),
-    ("tropics", rf"^{_LOCATED}in (?:the tropics|a tropical (?:region|area|zone|country))$", lambda c, m: between(abs(c.facts.latitude), 22.6, 24.5)),
+    ("tropics", rf"^{_LOCATED}(?:in|within|between) the tropics$", lambda c, m: c.tropical(23.9)),
+    ("tropics", rf"^{_LOCATED}in a tropical (?:region|area|zone|country)$", lambda c, m: c.tropical(27)),
     ("altitude", rf"^{_LOCATED}(?:at|in|on) (?:a |an )?(?:very |relatively )?(?:high|higher|significant)(?: altitude| elevation| altitude above sea level| elevation above sea level)$|^have a (?:high|higher) (?:altitude|elevation)$", lambda c, m: not_(between(c.facts.elevation, 500, 850))),
     ("altitude", rf"^{_LOCATED}(?:at|near|below) sea level$", lambda c, m: between(c.facts.elevation, 26, 60)),
     ("border", rf"^{_LOCATED}(?:near|close to|on|at|along) (?:the |a |any )?(?:{_DIR} )?(?:international )?borders?(?: (?:with|of|to|between|shared with))? ?(.*)$", lambda c, m: c.country.border(m[1])),
-    ("mountain", rf"^{_LOCATED}(?:in|near|at|on|close to|along|at the foot of|within|by|surrounded by|next to)(?: the)? (?:foot of |foothills of |base of |slopes of )?(?:the |a )?(.+)$", lambda c, m: c.places.near_mountain(m[1]) if m[1] in ranges() else None),
+    ("mountain", rf"^{_LOCATED}(?:in|near|at|on|close to|along|at the foot of|within|by|surrounded by|next to)(?: the)? (?:foot of |foothills of |base of |slopes of )?(?:the |a )?(.+)$", lambda c, m: settled(c.places.near_mountain(m[1])) if m[1] in ranges() else None),
     ("continents", rf"^{_LOCATED}(?:span|spans|straddles?|covers?|lie|connects?|bridges?|spread|spanning|straddling|connecting)? ?(?:on|in|across|over|between)? ?(?:more than one|(?:both of )?(?:two|2|multiple|several)(?: different)?) continents?(?: at once)?$", lambda c, m: "continents" in c.facts.text),
     ("state", r"^(?:an? )?(?:independent |sovereign )?city(?: ?state| and a country| nation)$", lambda c, m: c.city_state()),
     ("in", rf"^{_LOCATED}(?:in|within|inside|on|part of|from|at) (?:the )?(?:same )?(?:continent of |country of |main island of |island of |subcontinent of )?(.+)$", lambda c, m: c.within(m[1])),

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import Final
+
 from aria_dvc.oracles.numbers import number
+
+
+class Debatable(Enum):
+    """What neither yes nor no is right for, unlike None: no other rule need be asked."""
+
+    DEBATABLE = "debatable"
+
+
+DEBATABLE: Final = Debatable.DEBATABLE
 
 NUMBER = (
     r"(?:about |around |approximately |roughly )?"
@@ -36,6 +48,11 @@ def all_of(values: list[bool | None]) -> bool | None:
 def between(value: float, low: float, high: float) -> bool | None:
     """True below `low`, False above `high`, None in between."""
     return True if value < low else False if value > high else None
+
+
+def settled(value: bool | None) -> bool | Debatable:
+    """The value, or `DEBATABLE` for None."""
+    return DEBATABLE if value is None else value
 
 
 def millions(count: str, scale: str | None) -> float | None:

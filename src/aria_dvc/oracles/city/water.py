@@ -7,6 +7,7 @@ import re
 from aria_dvc.oracles.city.facts import CityFacts
 from aria_dvc.oracles.city.gazetteer import regions, waters
 from aria_dvc.oracles.city.lists import DIRECTIONS, SEAS
+from aria_dvc.oracles.city.logic import Debatable, settled
 from aria_dvc.oracles.city.places import Places
 
 _ROUND = ("n", "ne", "e", "se", "s", "sw", "w", "nw")
@@ -90,7 +91,7 @@ class WaterClaims:
         oceans = any(name.endswith("ocean") for name in self.facts.seas.sure)
         return True if oceans and self.facts.coast == "yes" else None
 
-    def named_water(self, relation: str, name: str) -> bool | None:
+    def named_water(self, relation: str, name: str) -> bool | Debatable | None:
         """Whether the city lies `relation` (on, near, across, ...) the named water."""
         if relation == "in" and (name in regions() or re.sub("^the ", "", name) in regions()):
             return None
@@ -99,7 +100,7 @@ class WaterClaims:
         near = relation in {"near", "close to", "by", "next to"}
         listed = self.places.on_water(name, near=near)
         if listed is not None or name in waters():
-            return listed
+            return settled(listed)
         if (
             re.search(r" (?:river|sea|ocean|bay|gulf|strait|lagoon)$", name)
             and len(name.split()) <= 3
