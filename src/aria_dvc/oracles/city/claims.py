@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from aria_dvc.oracles.city.country import CountryClaims
+from aria_dvc.oracles.city.distance import BEYOND, COUNT, MEASURED, UNIT, WITHIN, Distances
 from aria_dvc.oracles.city.facts import CityFacts
 from aria_dvc.oracles.city.gazetteer import ranges, regions, towns
 from aria_dvc.oracles.city.lists import CLUBS, DEMONYMS, LARGEST
@@ -60,7 +61,7 @@ _JOINED = re.compile(
 _ONCE = r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past|used to be) )+"
 _STILL = re.compile(r"^once (?!.*\b(?:capital|colony|colonial|territory|protectorate|empire|by)\b)")
 _FINAL = frozenset(
-    "former in capital population coast hemisphere rank island equator tropics altitude".split()
+    "former in capital population coast hemisphere rank island equator tropics altitude distance".split()
 )
 """Topics whose rules understand the whole claim: unknown there is unknown everywhere."""
 
@@ -117,6 +118,7 @@ class Claims:
     def __init__(self, facts: CityFacts) -> None:
         self.facts = facts
         self.places = Places(facts)
+        self.distances = Distances(facts)
         self.topics = Topics(facts)
         self.water = WaterClaims(facts, self.places)
         self.country = CountryClaims(facts, self.places)
@@ -351,6 +353,16 @@ _BY_THE_WATER: list[Rule] = [
     ("island", rf"^{_LOCATED}(?:on|in) (?:an|one of the|its own) islands?(?: nation| country| city)?$|^(?:an )?island(?: city| nation)?$", lambda c, m: c.water.on_island()),
     ("island", rf"^{_LOCATED}(?:on|in) (?:an? )?(?:group of islands|archipelago|island (?:nation|country))$", lambda c, m: c.facts.country.islands or (False if not c.facts.text.get("island") else None)),
 ]  # fmt: skip
+_AWAY = rf"(?:about |around |approximately |roughly )?{COUNT} ?{UNIT}((?: [a-z]+){{0,3}}?) (?:of|from|to) (?:the )?(.+)$"
+_DISTANCES: list[Rule] = [
+    ("distance", rf"^{_LOCATED}(?:{WITHIN}) {_AWAY}", lambda c, m: c.distances.within(m[1], m[2], m[3], m[4])),
+    ("distance", rf"^{_LOCATED}(?:{BEYOND}) {_AWAY}", lambda c, m: c.distances.beyond(m[1], m[2], m[3], m[4])),
+    ("distance", r"^(?:much |located )*(?:closer|nearer) to (?:the )?(.+?) than (?:it is )?(?:to )?(?:the )?(.+)$", lambda c, m: c.distances.closer(m[1], m[2])),
+    ("distance", r"^(?:much |located )*(?:closer|nearer|closest|nearest) to .+$", lambda c, m: None),
+    ("distance", rf"^{_LOCATED}(?:(?:with)?in (?:the |a |an )?(?:close |immediate |near )?(?:vicinity|proximity)|within (?:a |an )?short distance) (?:of|from|to) (?:the )?(.+)$", lambda c, m: c.near(m.names)),
+    ("distance", rf"^{_LOCATED}within (?:a |an )?(?:easy )?(?:driving|commuting) distance (?:of|from|to) (?:the )?(.+)$", lambda c, m: c.near(m.names) or c.distances.drivable(m[1])),
+    ("reach", rf"^{_LOCATED}within (.+)$", lambda c, m: DEBATABLE if MEASURED.search(m[1]) else None),
+]  # fmt: skip
 _IN_PLACES: list[Rule] = [
     ("equator", rf"^{_LOCATED}(?:near|close to|on|along) the equator$", lambda c, m: between(abs(c.facts.latitude), 7, 13)),
     ("hemisphere", rf"^{_LOCATED}(?:in|within) the (north|south|east|west)(?:ern)? hemisphere$", lambda c, m: c.hemisphere(m[1])),
@@ -369,7 +381,7 @@ _IN_PLACES: list[Rule] = [
     ("in", rf"^{_LOCATED}(?:in|within|inside|on|part of|from|at) (?:the )?(?:same )?(?:continent of |country of |main island of |island of |subcontinent of )?(.+)$", lambda c, m: c.within(m[1])),
     ("in", r"^(?:a |an )?(?:city |town |part |place |located )+(?:in|of|within) (?:the )?(.+)$", lambda c, m: c.within(m[1])),
     ("kind", r"^(?:an? )?([a-z]+) (?:city|town)$", lambda c, m: c.adjective(m[1])),
-    ("near", rf"^{_LOCATED}(?:near|close to|next to|nearby|in (?:the vicinity of|close proximity to)|adjacent to|in the proximity of|within (?:a )?(?:short|driving) distance (?:of|from)|not far from|just outside) (?:the )?(.+)$", lambda c, m: c.near(m.names)),
+    ("near", rf"^{_LOCATED}(?:near|close to|next to|nearby|adjacent to|not far from|just outside) (?:the )?(.+)$", lambda c, m: c.near(m.names)),
 ]  # fmt: skip
 _OF_RANK_AND_SIZE: list[Rule] = [
     ("capital", r"^(?:a |the )?(?:current )?(?:national )?capital(?: city)?(?: (?:of|for|in) (?:the |its |a |their )?(?:own )?(.+))?$", lambda c, m: c.capital(m[1])),
@@ -390,5 +402,5 @@ _OF_RANK_AND_SIZE: list[Rule] = [
 ]  # fmt: skip
 _RULES = [
     (topic, re.compile(pattern), check)
-    for topic, pattern, check in (*_BY_THE_WATER, *_IN_PLACES, *_OF_RANK_AND_SIZE)
+    for topic, pattern, check in (*_DISTANCES, *_BY_THE_WATER, *_IN_PLACES, *_OF_RANK_AND_SIZE)
 ]

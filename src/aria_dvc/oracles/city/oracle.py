@@ -144,6 +144,9 @@ class CityOracle:
 
     def _choice(self, asked: Reading) -> str:
         """The true one of several options ("in the north or the south"); empty if undecided."""
+        if asked.nearest:
+            nearest = self.claims.distances.nearest(asked.nearest)
+            return f"It is closer to {_as_asked(nearest, asked.raw)}." if nearest else ""
         if asked.coast_or_inland:
             return {
                 "yes": "It is on the coast.", "no": "It is inland.",

@@ -35,6 +35,12 @@ _MAIN = r"(?:main|predominant|dominant|majority|official|primary|principal|most 
 _FIRST = r"(?:main|predominant|dominant|majority|primary|principal|most common|first|native)"
 _EITHER = re.compile(r"^is (?:it|CITY) \w+(?: \w+){0,3} or \w+(?: \w+){0,3}$")
 _PLACING = re.compile(r"\b(?:located|near|close|in|from|far)\b")
+_COMPARED = re.compile(
+    r"\b(?:near|nearer|nearest|close|closer|closest|far|farther|further|between|bigger|larger|smaller|older|north|south|east|west|than|as|like)\b"
+)
+_NEAREST = re.compile(
+    r"^(?:located )?(?:geographically |physically )?(?:closer|nearer|closest|nearest) to (.+? or .+)$"
+)
 _AUXILIARY = re.compile(r"^(?:is|are|was|were|does|do|did|has|have|had|can|could|would|will)\b")
 _SIDE = "|".join(sorted(DIRECTIONS, key=len, reverse=True))
 _CALLED = re.compile(
@@ -93,7 +99,8 @@ class Reading:
     @cached_property
     def names_several(self) -> bool:
         """`is it paris or rome`, `is it paris? is it rome?`."""
-        either = _EITHER.match(self._plain.text) is not None
+        text = self._plain.text
+        either = _EITHER.match(text) is not None and not _COMPARED.search(text)
         return len(self.mentions) > 1 and (either or several(self.raw))
 
     @cached_property
@@ -150,6 +157,13 @@ class Reading:
     def coast_or_inland(self) -> bool:
         """Whether it asks which of the two."""
         return self.yes_no is not None and _CHOICE.search(self.yes_no[2]) is not None
+
+    @cached_property
+    def nearest(self) -> tuple[str, ...]:
+        """The places of "is it closer to A or B"; empty if it asks for nothing such."""
+        asked = _NEAREST.match(self.yes_no[2]) if self.yes_no else None
+        parts = re.split(r" or |,", asked[1]) if asked else ()
+        return tuple(re.sub(r"^ ?(?:to )?(?:the )?", "", part).strip() for part in parts)
 
     @cached_property
     def options(self) -> tuple[tuple[str, Claim], ...]:
