@@ -34,8 +34,8 @@ SOFT = re.compile(
 )
 """Words that soften a claim without changing what it is about."""
 CHIEFLY = re.compile(
-    r"\b(?:mostly|mainly|primarily|largely|predominantly|more(?: commonly| often)?|usually|typically"
-    r"|generally|commonly|normally|traditionally|most commonly|most often)"
+    r"\b(?:mostly|mainly|primarily|largely|predominantly|more(?: commonly| often)?|usually"
+    r"|typically|generally|commonly|normally|traditionally|most commonly|most often)"
     r"(?=(?: \w+){0,2} (?:by|for) (?:wom[ae]n|girls|females|ladies|m[ae]n|boys|males)\b)"
 )
 """What is worn by men need not be worn by them more than by women."""
