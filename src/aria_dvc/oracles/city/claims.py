@@ -59,6 +59,7 @@ _JOINED = re.compile(
     r"^(.+?)(?: ,)? (and|or) (?:is|are|was|does|do|has) (?:(?:it|CITY|there) )?(?:also )?(?!not\b)(.+)$"
 )
 _ONCE = r"(?:(?:once|formerly|previously|ever|historically|the former|a former|former|in the past|used to be) )+"
+_PAST = re.compile(r"\b(?:former|formerly|previously|used to be)\b")
 _STILL = re.compile(r"^once (?!.*\b(?:capital|colony|colonial|territory|protectorate|empire|by)\b)")
 _FINAL = frozenset(
     "former in capital population coast hemisphere rank island equator tropics altitude distance".split()
@@ -249,9 +250,11 @@ class Claims:
         """Whether the city is a country of its own."""
         return bool(self.places.own & self.facts.country.names)
 
-    def former_capital(self, of: str | None) -> bool | None:
-        """Whether the city was or is the capital of a country or state."""
+    def former_capital(self, of: str | None, ended: bool) -> bool | None:
+        """Whether the city was or is the capital of a country or state; `ended`: is no longer."""
         past, names = self.facts.former_capital, self.facts.country.names
+        if ended and self.national() and (of is None or of in self.places.country_names | names):
+            return None if past.sure | past.unsure | (self.facts.capital_of - names) else False
         if of is None or of in self.places.country_names:
             debatable = bool(past.sure | past.unsure)
             return self.national() or bool(past.sure & names) or (None if debatable else False)
@@ -386,7 +389,7 @@ _IN_PLACES: list[Rule] = [
 _OF_RANK_AND_SIZE: list[Rule] = [
     ("capital", r"^(?:a |the )?(?:current )?(?:national )?capital(?: city)?(?: (?:of|for|in) (?:the |its |a |their )?(?:own )?(.+))?$", lambda c, m: c.capital(m[1])),
     ("capital", r"^(?:a |the |its )?(?:provincial|state|regional|prefectural|departmental) capital(?: (?:city )?(?:of|in) (?:the |its )?(.+))?$", lambda c, m: c.capital(m[1] or "province")),
-    ("former", rf"^{_ONCE}(?:the |a )?capital(?: city)?(?: of (?:the )?(.+))?$", lambda c, m: c.former_capital(m[1])),
+    ("former", rf"^{_ONCE}(?:the |a )?capital(?: city)?(?: of (?:the )?(.+))?$", lambda c, m: c.former_capital(m[1], _PAST.search(m[0]) is not None)),
     ("capital", r"^(.+?)s? capital(?: city)?$", lambda c, m: c.capital(m[1]) if m[1] in regions() else None),
     ("former", rf"^{_ONCE}(?:a |part of the )?(\w+) (?:colony|colonial city|territory|protectorate|empire)$", lambda c, m: c.country.colony(m[1])),
     ("former", rf"^{_ONCE}(?:colonized|colonised|ruled|occupied|governed) by (?:the )?(\w+?)(?: empire)?$", lambda c, m: c.country.colony(m[1])),
