@@ -44,6 +44,8 @@ _PART_OF = re.compile(
 _PART_OF_OCEAN = re.compile(r"^(north|south)(?:ern)? (atlantic|pacific)(?: ocean)?$")
 _PART_X = re.compile(rf"^(?:the )?(?:far )?({_DIR}) (.+)$")
 
+_SIDE = re.compile(r"^(north|south|east|west|northern|southern)(?: part| half| side)?$")
+
 
 class Places:
     """Statements about where one city lies."""
@@ -59,6 +61,9 @@ class Places:
     def within(self, phrase: str) -> bool | None:
         """Whether the city lies in the named country, region, island, town or part of one."""
         phrase = re.sub(r"^(?:the|a|an|in|its) ", "", phrase.strip(" ,"))
+        side = _SIDE.match(phrase)
+        if side:
+            return self._side(DIRECTIONS[side[1]])
         direct = self._named(phrase)
         if direct is not None:
             return direct
@@ -82,6 +87,10 @@ class Places:
             return False if outer is False else inner if outer else None
         return self._cued(phrase)
 
+    def _side(self, direction: str) -> bool | None:
+        """`in the south` of its country; "the west" may as well be a part of the world."""
+        return None if direction in {"e", "w"} else self._compass(direction)
+
     def _named(self, name: str) -> bool | None:
         """True, False for names of the gazetteer; None for anything else or the debatable."""
         if name in self.facts.regions.unsure:
@@ -94,7 +103,7 @@ class Places:
         if listed:
             return True
         if name in regions():
-            return False
+            return None if _CUE.match(name) else False  # "a delta" is not the state of that name
         if name in towns() and name not in self.facts.capital_of:
             return False
         return None

@@ -7,7 +7,7 @@ import re
 from aria_dvc.oracles.city.facts import CityFacts
 from aria_dvc.oracles.city.gazetteer import regions, waters
 from aria_dvc.oracles.city.lists import DIRECTIONS, SEAS
-from aria_dvc.oracles.city.logic import Debatable, settled
+from aria_dvc.oracles.city.logic import DEBATABLE, Debatable, any_of, settled
 from aria_dvc.oracles.city.places import Places
 
 _ROUND = ("n", "ne", "e", "se", "s", "sw", "w", "nw")
@@ -54,12 +54,11 @@ class WaterClaims:
         if self.facts.coast in {"no", "lake"}:
             return False
         if name in SEAS or name in waters():
-            on = any(
-                self.places.on_water(form, near=False)
-                for form in (name, f"{name} sea", f"{name} ocean")
-            )
+            forms = (name, f"{name} sea", f"{name} ocean")
+            known = [form for form in forms if form in waters()]
+            on = any_of([False, *(self.places.on_water(form, near=False) for form in known)])
             if not on:
-                return False if name != "gulf" else None
+                return on if name != "gulf" else None
             inside = self.places.within(scope) if scope else True
             return (True if self.facts.coast == "yes" else None) if inside else inside
         inside = self.places.within(name)
@@ -67,7 +66,7 @@ class WaterClaims:
             return self.coastal() if inside else inside
         return self.coast_part(direction, name)
 
-    def any_water(self, kind: str) -> bool | None:
+    def any_water(self, kind: str) -> bool | Debatable | None:
         """Whether the city lies by some water of that kind."""
         facts = self.facts
         sea, lake = facts.coast != "no", bool(facts.lakes.sure)
@@ -78,11 +77,20 @@ class WaterClaims:
             return True if river or lake else None
         if kind == "ocean":
             return self._by_an_ocean()
-        if kind in {"sea", "bay", "gulf"}:
-            return {"yes": True, "no": False}.get(facts.coast)
+        if kind in {"bay", "gulf"}:
+            return self._by_a_bay()
+        if kind == "sea":
+            return settled({"yes": True, "no": False}.get(facts.coast))
         if kind == "river" or kind == "rivers":
             return True if river else None
         return True if kind.startswith("lake") and (lake or facts.coast == "lake") else None
+
+    def _by_a_bay(self) -> bool | Debatable:
+        """True on a sea that is called one; elsewhere on the coast there may be a small one."""
+        if self.facts.coast == "no":
+            return False
+        named = any(re.search(r"\b(?:bay|gulf)\b", name) for name in self.facts.seas.sure)
+        return True if named and self.facts.coast == "yes" else DEBATABLE
 
     def _by_an_ocean(self) -> bool | None:
         """False far from all coasts; on a sea that is part of an ocean it is debatable."""
