@@ -114,7 +114,7 @@ def _be_one(text: str, possible: bool) -> Extent | None:
     found = shade(text, possible)
     found = found if found is not None else named(text)
     found = found if found is not None else comparison(text)
-    for frame in (_be_table, _described, _placed, _passive, _twice_used, _noun_phrase):
+    for frame in (_be_table, _deed_by, _described, _placed, _passive, _twice_used, _noun_phrase):
         found = frame(text, possible) if found is None else found
     return found
 
@@ -122,6 +122,17 @@ def _be_one(text: str, possible: bool) -> Extent | None:
 def _be_table(text: str, possible: bool) -> Extent | None:
     found = look_up("is", text, possible)
     return found if found is not None else look_up("noun", text, possible)
+
+
+def _deed_by(text: str, possible: bool) -> Extent | None:
+    """`eaten by children`: they must use it, and it must be eaten; what doctors wear varies."""
+    match = patterns.DEED_BY.match(text)
+    if not match or not (key(match["who"]) in patterns.ANYBODY or match["deed"] == "worn"):
+        return None
+    users, done = look_up("by", match["who"], True), look_up("you", match["deed"], possible)
+    if users is None or done is None:
+        return None
+    return users & done if key(match["who"]) in patterns.ANYBODY else Extent(frozenset(), done.no)
 
 
 def _described(text: str, possible: bool) -> Extent | None:

@@ -196,6 +196,7 @@ OTHERS_ACT = re.compile(
     r"\b.*)$"
 )
 ANYBODY = frozenset(map(key, ("child", "children", "kid", "small child", "adult")))
+DEED_BY = re.compile(r"^(?P<deed>worn|eaten|driven|ridden|read) by (?P<who>.+)$")
 PLAIN_USE = frozenset({"use it", "like it", "need it", "enjoy it", "own it", "have it"})
 PART_OF_IT = re.compile(
     r"^(?:is|are) (?:its|the|most of it) (?:colou?r of it|color|colour|shape|surface|outside|"
