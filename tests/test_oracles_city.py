@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.resources import files
 
 import pytest
 from hypothesis import given, settings
@@ -397,6 +398,12 @@ def test_the_questions_of_the_question_bank_are_answered_for_most_cities():
     }
     assert min(shares.values()) > 0.5, min(shares, key=shares.get)
     assert sum(shares.values()) / len(shares) > 0.9
+
+
+def test_no_topic_is_written_down_twice():
+    text = (files("aria_dvc.oracles.city") / "data" / "topics.yaml").read_text("utf-8")
+    names = re.findall(r"^(\w+):", text, re.MULTILINE)
+    assert len(names) == len(set(names))
 
 
 def test_an_unknown_target_is_refused():

@@ -71,7 +71,8 @@ class CountryClaims:
     def _touches(self, name: str) -> bool | None:
         """Whether the country borders a country or a sea."""
         country = self.facts.country
-        if country.waters.has(name) or country.borders.has(name):
+        forms = (name, f"{name} sea", f"{name} ocean")
+        if country.borders.has(name) or any(country.waters.has(form) for form in forms):
             return True
         return False if name in regions() or name in waters() else None
 
