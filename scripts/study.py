@@ -40,11 +40,12 @@ from aria_dvc.files import write_csv, write_json, write_parquet
 from aria_dvc.params import check_params
 from aria_dvc.pipeline import paths
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.report.evaluation import broken_off
 from aria_dvc.report.study import COSTS, PAIR, commit_named, compared, learning, minutes, table
 from aria_dvc.report.study_file import Place, Study, load_study
 from aria_dvc.yaml_file import load_yaml, read_yaml
 
-OUTCOME = ["won", "winnable", "no_deal", "failure_kind"]
+OUTCOME = ["won", "winnable", "no_deal", "failure_kind", "broken_off"]
 GAME_COLUMNS = ["variant", *PAIR, *OUTCOME, *COSTS]
 PARAMS = "params.yaml"
 
@@ -194,11 +195,15 @@ def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFram
 
 
 def _earlier(path: Path) -> pd.DataFrame:
-    """A table that was written before; old curves get the categories that their games are of."""
+    """A table that was written before; old curves get the categories that their games are of.
+
+    Of old games it is not known who broke one off: they count as they did, as the policy's.
+    """
     if not path.exists():
         return pd.DataFrame(columns=["seed", "variant"])
     if path.suffix == ".parquet":
-        return pd.read_parquet(path)
+        games = pd.read_parquet(path)
+        return games if "broken_off" in games else games.assign(broken_off=False)
     texts = {"commit": str, "settings": str}  # digits alone are no number
     rows = pd.read_csv(path, keep_default_na=False, dtype=texts)
     if "log" in rows and "category" not in rows:
@@ -219,7 +224,8 @@ def _evaluation(place: Place) -> pd.DataFrame:
 
     raw = _content(place.experiment, paths.evaluation(place.variant, place.category))
     games = with_winnable(pd.read_parquet(io.BytesIO(raw)))
-    return games.assign(seed=place.seed, variant=place.label)[GAME_COLUMNS]
+    games = games.assign(seed=place.seed, variant=place.label, broken_off=broken_off(games))
+    return games[GAME_COLUMNS]
 
 
 def _curve(place: Place) -> pd.DataFrame:

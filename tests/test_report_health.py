@@ -29,7 +29,8 @@ GAIN: dict[str, Any] = {
     "games_needed": None,
     "utility": {"mean": 0.1, "low": 0.05, "high": 0.15},
 }
-RATE = {"rate": 0.5, "low": 0.4, "high": 0.6, "episodes": 128, "failures": {}}
+FAILED: dict[str, dict[str, int]] = {"failures": {}, "broken_off": {}}
+RATE = {"rate": 0.5, "low": 0.4, "high": 0.6, "episodes": 128, **FAILED}
 PAIRINGS: dict[str, Any] = {
     f"{role} against {opponent}": {"aria": {**GAIN, "pairs": 32}}
     for role in ("alice", "bob")
@@ -212,6 +213,13 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         lambda run: run["evaluation"]["game"]["all"]["aria"].update(failures={"alice: empty": 64}),
         "refused_moves",
         "50 % of 128 games",
+    ),
+    "refused by the oracle": (
+        lambda run: run["evaluation"]["game"]["all"]["aria"].update(
+            broken_off={"oracle: no_answer": 64}
+        ),
+        "refused_moves",
+        "33 % of 192 games ended since a player could not go on (oracle: no_answer 64)",
     ),
     "worse": (
         gain(mean=-0.3, low=-0.4, high=-0.2),
@@ -407,7 +415,7 @@ def test_rates_stand_alone_where_nothing_is_compared():
         "game: vanilla 0.50 (0.40 to 0.60)",
         "no warnings",
     ]
-    unknown = {"rate": None, "low": None, "high": None, "episodes": 0, "failures": {}}
+    unknown = {"rate": None, "low": None, "high": None, "episodes": 0, **FAILED}
     nothing = {"game": {"all": {"vanilla": unknown}, "minus_vanilla": {}}}
     assert "game: vanilla played no game" in closing_lines({}, nothing, [], 0)
     empty = GAIN | {"mean": None, "low": None, "high": None, "p": None, "p_holm": None}

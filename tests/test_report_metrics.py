@@ -21,7 +21,8 @@ from aria_dvc.pipeline.worth import with_worth
 from aria_dvc.players.scripted import scripted_player
 from aria_dvc.players.strategies import STRATEGIES
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.report.evaluation import adjust, evaluation_metrics, leaderboard, with_holm
+from aria_dvc.report import figures
+from aria_dvc.report.evaluation import adjust, evaluation_metrics, leaderboard, rates, with_holm
 from aria_dvc.report.intervals import (
     clustered_interval,
     design_effect,
@@ -518,6 +519,40 @@ def test_refused_moves_of_a_collection_are_counted_by_role_and_own_turns():
     )
     assert refused_per_turn(turns, frame) == {"alice": 0.0, "bob": 0.5}
     assert refused_per_turn(turns, frame[frame["episode_id"] == "2"]) == {}
+
+
+def test_games_that_the_oracle_broke_off_are_counted_apart():
+    """They are nobody's loss: neither of a rate, nor a mean, nor a pair."""
+    broken = {"failure_role": "oracle", "failure_kind": "request_refused"}
+    own = {"failure_role": "agent", "failure_kind": "no_question"}
+    table = pd.DataFrame(
+        [
+            *(played("vanilla", episode, False, role="agent") for episode in "abcd"),
+            played("aria", "a", True, role="agent"),
+            played("aria", "b", False, role="agent") | broken,
+            played("aria", "c", True, role="agent"),
+            played("aria", "d", False, role="agent") | own,
+            played("cut", "a", False, role="agent") | broken,
+        ]
+    )
+    found = evaluation_metrics(table, adversarial=False)
+    aria = found["all"]["aria"]
+    assert (aria["rate"], aria["episodes"]) == (pytest.approx(2 / 3), 3)
+    assert aria["mean_reward"] == pytest.approx(2 / 3)
+    assert aria["broken_off"] == {"oracle: request_refused": 1}
+    assert (aria["failed"], aria["failures"]) == (1, {"agent: no_question": 1})
+    assert found["all"]["vanilla"]["broken_off"] == {}
+    assert found["winnable"]["all"]["aria"]["episodes"] == 3
+    gain = found["minus_vanilla"]["aria"]
+    assert (gain["pairs"], gain["mean"]) == (3, pytest.approx(2 / 3))
+    alone = found["all"]["cut"]
+    assert (alone["rate"], alone["episodes"]) == (None, 0)
+    assert alone["broken_off"] == {"oracle: request_refused": 1}
+    assert "cut" not in found["minus_vanilla"]
+    board = leaderboard({"twenty_questions": found})
+    assert board.set_index("variant")["episodes"].to_dict() == {"aria": 3, "vanilla": 4, "cut": 0}
+    nothing = evaluation_metrics(table[table["variant"] == "cut"], adversarial=False)
+    figures.evaluation(pd.DataFrame(rates({"twenty_questions": nothing})))  # it is drawn
 
 
 def test_a_game_that_one_variant_lacks_makes_no_pair():

@@ -240,6 +240,21 @@ def test_five_seeds_are_not_few_and_a_game_that_one_lacks_makes_no_pair():
     assert numbers["win_rate"]["vanilla"]["rate"] == 0.25
 
 
+def test_games_that_somebody_else_broke_off_are_no_losses():
+    tables = [
+        outcomes(name, seed, [name == "aria", True, False])
+        for name in ("vanilla", "aria")
+        for seed in (0, 1)
+    ]
+    games = pd.concat(tables, ignore_index=True)
+    games["broken_off"] = (games["episode"] == "e2") & (games["variant"] == "aria")
+    found = compared(games, "vanilla")
+    assert found["broken_off"] == {"aria": 2}
+    assert found["all"]["win_rate"]["aria"]["rate"] == 1.0
+    assert found["all"]["win_rate"]["vanilla"]["episodes"] == 6
+    assert found["all"]["aria_minus_vanilla"]["mean"] == 0.5
+
+
 def test_a_single_seed_has_a_rate_and_no_interval():
     tables = [outcomes(name, 0, [True, False, True]) for name in ("vanilla", "aria")]
     found = compared(pd.concat(tables), "vanilla")

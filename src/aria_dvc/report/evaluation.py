@@ -2,7 +2,8 @@
 
 Rates have Wilson's interval with the design effect of configurations, means and differences a t
 interval clustered by configuration, those of won games McNemar's exact p too, adjusted by Holm for
-all differences that are shown together.
+all differences that are shown together. Games that somebody broke off who is not judged are counted
+apart: they are in no rate, mean or pair.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def evaluation_metrics(
         minus_vanilla: its `all` for vanilla; winnable: rates and differences of the winnable games
         alone; by_kind: kind -> by variant, where tasks have kinds.
     """
+    games = games.assign(broken_off=broken_off(games))
     roles, opponents = (_parts(games, name) for name in ("role", "opponent"))
     by_kind = {k: _by_variant(rows, adversarial) for k, rows in _parts(games, "kind")}
     compared = tuple(dict.fromkeys((VANILLA, *baselines)))
@@ -85,6 +87,16 @@ def evaluation_metrics(
         },
         **({"by_kind": by_kind} if by_kind else {}),
     }
+
+
+def broken_off(games: pd.DataFrame) -> pd.Series:
+    """Whether somebody broke a game off who has no reward in it, such as a model as oracle.
+
+    Its outcome says nothing about those who acted: training leaves such games out too (see
+    `without_broken_off`). Who has a reward is a role of the table, since all of them are judged.
+    """
+    by = games["failure_role"]
+    return (by != "") & ~by.isin(games["role"].unique())
 
 
 def with_holm(evaluation: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +160,7 @@ def _by_variant(rows: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
 def _winnable_rates(rows: pd.DataFrame) -> dict[str, Any]:
     """By variant the rate on winnable games; null where there are none."""
     return {
-        str(name): _rate(part[part["winnable"]], "won")
+        str(name): _rate(part[part["winnable"] & ~part["broken_off"]], "won")
         for name, part in rows.groupby("variant", sort=False)
     }
 
@@ -156,6 +168,7 @@ def _winnable_rates(rows: pd.DataFrame) -> dict[str, Any]:
 def _gains(games: pd.DataFrame, baselines: Sequence[str]) -> dict[str, Any]:
     """The paired difference of every variant but the baselines to the last of these, over the
     games that both have played."""
+    games = games[~games["broken_off"]]
     names, baseline = [str(name) for name in games["variant"].unique()], baselines[-1]
     if baseline not in names:
         return {}
@@ -189,9 +202,11 @@ def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
     interval by configuration. failed: games that a player could not go on with; failures: their
     number by role and kind, failure_rates: the same as rates. agreement: games with a deal.
     losing_deals: number of games that left it less than no deal does (utility below 0).
+    broken_off: number of games, by role and kind, that are in none of these (see `broken_off`).
     """
-    failed = part[part["failure_kind"] != ""]
     labels = (part["failure_role"] + ": " + part["failure_kind"]).where(part["failure_kind"] != "")
+    broken = Counter(labels[part["broken_off"]].tolist())
+    part, labels = part[~part["broken_off"]], labels[~part["broken_off"]]
     kinds = Counter(labels.dropna().tolist())
     result = {
         **_rate(part, "won"),
@@ -199,11 +214,12 @@ def _variant_metrics(part: pd.DataFrame, adversarial: bool) -> dict[str, Any]:
         "mean_turns": float(part["turns"].mean()),
         "means": _means(part),
         "refused_per_turn": float(part["refused"].sum() / max(part["turns"].sum(), 1)),
-        "failed": len(failed),
+        "failed": kinds.total(),
         "failures": dict(sorted(kinds.items())),
         "failure_rates": {
             kind: _rate(part.assign(failed=labels == kind), "failed") for kind in sorted(kinds)
         },
+        "broken_off": dict(sorted(broken.items())),
     }
     if adversarial:
         result["no_deal_rate"] = float(part["no_deal"].mean())

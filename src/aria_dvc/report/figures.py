@@ -143,6 +143,7 @@ def evaluation(frame: pd.DataFrame) -> Figure:
     """
     pairs = list(dict.fromkeys(zip(frame["game"], frame["role"], strict=True)))
     variants = list(dict.fromkeys(frame["variant"]))
+    frame = frame.astype(dict.fromkeys(("rate", "low", "high"), float))  # null: no game to judge
     width = 0.76 / len(variants)
     figure, axis = plt.subplots(figsize=(1.6 + 1.3 * len(pairs), 3.8), layout="constrained")
     for number, variant in enumerate(variants):

@@ -235,7 +235,8 @@ def _game_findings(game: str, of: Mapping[str, Any]) -> Iterator[Finding]:
             reach = _percent(numbers["high"])
             words = f"no success in {count} games (the true rate may be up to {reach})"
             yield Finding(about, "no_success", words, "more evaluate.games.*.episodes")
-        yield from _failures(about, numbers["failures"], count)
+        broken = numbers["broken_off"]  # not among `count`
+        yield from _failures(about, numbers["failures"] | broken, count + sum(broken.values()))
         if losing := 0 if variant == VANILLA else numbers.get("losing_deals", 0):
             words = f"{losing} of {count} games end in deals that are worth less to it than none"
             yield Finding(about, "losing_deals", words, _by_worth(game))

@@ -26,13 +26,18 @@ def compared(games: pd.DataFrame, reference: str) -> dict[str, Any]:
     """Per game and role, over all games, and by game on the winnable ones: see `_compared`.
 
     The comparisons of all games and roles are one table, those over all games another, those on
-    winnable games a third: `p_holm` is p adjusted for the table's comparisons.
+    winnable games a third: `p_holm` is p adjusted for the table's comparisons. `broken_off`:
+    variant -> number of games that are in none of them.
 
     Args:
-        games: rows of evaluation tables (see arena/evaluate.py) with columns `seed` and `winnable`.
+        games: rows of evaluation tables (see arena/evaluate.py) with columns `seed` and `winnable`,
+            and maybe `broken_off` (see report/evaluation.py).
         reference: the variant that every other is compared with, beside vanilla.
     """
     out: dict[str, Any] = {"seeds": sorted(games["seed"].unique().tolist()), "games": {}}
+    if "broken_off" in games:
+        out["broken_off"] = games["variant"][games["broken_off"]].value_counts().to_dict()
+        games = games[~games["broken_off"]]
     for (game, role), rows in games.groupby(["game", "role"], sort=True):
         out["games"].setdefault(game, {})[role] = _compared(rows, reference)
     out["all"] = _compared(games, reference)
