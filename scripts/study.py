@@ -19,6 +19,7 @@ which names the commits; seeds of other settings are not, nor variants that the 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import os
 import subprocess
@@ -29,24 +30,37 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import dvc.api
+import orjson
 import pandas as pd
 from dvc.exceptions import DvcException, InvalidArgumentError
 from dvc.utils.hydra import apply_overrides
 
+from aria_dvc.arena.assignments import assign
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
 from aria_dvc.files import write_csv, write_json, write_parquet
+from aria_dvc.games.registry import get_game
 from aria_dvc.params import check_params
 from aria_dvc.pipeline import paths
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.report.evaluation import broken_off
-from aria_dvc.report.study import COSTS, PAIR, commit_named, compared, learning, minutes, table
+from aria_dvc.report.study import (
+    COSTS,
+    PAIR,
+    commit_named,
+    compared,
+    learning,
+    minutes,
+    table,
+    within,
+)
 from aria_dvc.report.study_file import Place, Study, load_study
+from aria_dvc.seeds import derived_seed
 from aria_dvc.yaml_file import load_yaml, read_yaml
 
 OUTCOME = ["won", "winnable", "no_deal", "failure_kind", "broken_off"]
-GAME_COLUMNS = ["variant", *PAIR, *OUTCOME, *COSTS]
+GAME_COLUMNS = ["variant", *PAIR, "config", *OUTCOME, *COSTS]
 PARAMS = "params.yaml"
 
 Blocks = Mapping[str, Any]  # what a params.yaml says
@@ -129,6 +143,7 @@ def _tell(
         raise AriaError(f"no seed of the study {study.name} has been run as it is: {study.command}")
     found: dict[str, Any] = {"command": study.command, **compared(games, study.reference)}
     found["commits"] = {str(seed): commit for seed, commit in commits.items()}
+    found["within"] = within(games, study.reference)
     if not curves.empty:
         found["learning"] = learning(curves, study.reference)
         found["minutes"] = minutes(curves)
@@ -183,7 +198,7 @@ def _of_other_settings(experiment: str, blocks: str) -> str:
 
 def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Rows of the seeds that are here, and those of other seeds in the file, which is written."""
-    earlier = _earlier(path)
+    earlier = _earlier(path, here)
     parts = [*parts, earlier[~earlier["seed"].isin(here.seeds)]]
     if not (filled := [part for part in parts if not part.empty]):
         return earlier
@@ -194,21 +209,68 @@ def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFram
     return rows
 
 
-def _earlier(path: Path) -> pd.DataFrame:
-    """A table that was written before; old curves get the categories that their games are of.
+def _earlier(path: Path, study: Study) -> pd.DataFrame:
+    """A table that was written before, with the columns that there were not yet.
 
-    Of old games it is not known who broke one off: they count as they did, as the policy's.
+    Old curves get the categories that their games are of, old games their configurations (see
+    `_with_configs`). Who broke an old game off is not known: they count as they did, as the
+    policy's.
     """
     if not path.exists():
         return pd.DataFrame(columns=["seed", "variant"])
     if path.suffix == ".parquet":
         games = pd.read_parquet(path)
-        return games if "broken_off" in games else games.assign(broken_off=False)
+        games = games if "broken_off" in games else games.assign(broken_off=False)
+        games = games if "config" in games else _with_configs(study, games)
+        return games[[name for name in GAME_COLUMNS if name in games]]
     texts = {"commit": str, "settings": str}  # digits alone are no number
     rows = pd.read_csv(path, keep_default_na=False, dtype=texts)
     if "log" in rows and "category" not in rows:
         rows["category"] = rows["log"].map(PLAYABLE)
     return rows
+
+
+def _with_configs(study: Study, games: pd.DataFrame) -> pd.DataFrame:
+    """Games that were kept without it, with the column `config` (see `_config_key`).
+
+    It follows from the seed, if the code did then what it does today. That is believed of a seed's
+    games where it tells which of them could be won as was stored, and some could not; of others the
+    column is "".
+    """
+    parts = []
+    for seed, played in games.groupby("seed"):
+        settings = next(iter(study.of([int(seed)]).experiments().values()))
+        planned = _planned(settings, played)
+        told = played.merge(planned, how="left", on=["game", "role", "opponent", "episode"])
+        believed = told["could"].eq(told["winnable"]).all() and not told["winnable"].all()
+        parts.append(told if believed else told.assign(config=""))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _planned(settings: Sequence[str], games: pd.DataFrame) -> pd.DataFrame:
+    """What an evaluation plays with an experiment's settings, of the roles and opponents of those
+    games: `config`, and whether they `could` be won. Nothing where the settings no longer load."""
+    try:
+        params = check_params(params_under(settings, Path(PARAMS).read_text("utf-8")))
+    except AriaError:
+        params = None
+    rows = []
+    for name, role, opponent in games[["game", "role", "opponent"]].drop_duplicates().to_numpy():
+        if params is None or name not in params.evaluate.games:
+            continue
+        game, wanted = get_game(name), params.evaluate.games[name]
+        purpose = " ".join(part for part in ("evaluate", role, opponent) if part)
+        seed = derived_seed(params.seed, purpose)  # as in arena/evaluate.py
+        for one in assign(game, wanted.episodes, seed, wanted.grid):
+            text = orjson.dumps(one.config, option=orjson.OPT_SORT_KEYS).decode()
+            key = (name, role, opponent, one.episode_id)
+            rows.append((*key, _config_key(name, text), game.winnable(one.config, role)))
+    return pd.DataFrame(rows, columns=["game", "role", "opponent", "episode", "config", "could"])
+
+
+def _config_key(game: str, config: str) -> str:
+    """A few digits for a configuration, of which evaluation tables have the JSON."""
+    return hashlib.sha256(f"{game} {config}".encode()).hexdigest()[:8]
 
 
 def _experiments(study: Study) -> pd.DataFrame:
@@ -224,7 +286,13 @@ def _evaluation(place: Place) -> pd.DataFrame:
 
     raw = _content(place.experiment, paths.evaluation(place.variant, place.category))
     games = with_winnable(pd.read_parquet(io.BytesIO(raw)))
-    games = games.assign(seed=place.seed, variant=place.label, broken_off=broken_off(games))
+    pairs = zip(games["game"], games["config"], strict=True)
+    games = games.assign(
+        seed=place.seed,
+        variant=place.label,
+        config=[_config_key(game, config) for game, config in pairs],
+        broken_off=broken_off(games),
+    )
     return games[GAME_COLUMNS]
 
 

@@ -14,13 +14,15 @@ from dvc.exceptions import PathMissingError
 from scripts import study as script
 from scripts.study import results, run
 
+from aria_dvc.arena.assignments import assign
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import Params, check_params
 from aria_dvc.report import intervals
 from aria_dvc.report.intervals import holm
-from aria_dvc.report.study import compared, learning, minutes, table
+from aria_dvc.report.study import compared, learning, minutes, table, within
 from aria_dvc.report.study_file import Study, load_study
+from aria_dvc.seeds import derived_seed
 
 
 @pytest.mark.parametrize("name", ["cpu", "credit", "paper", "ablation"])
@@ -261,6 +263,38 @@ def test_a_single_seed_has_a_rate_and_no_interval():
     rate = found["all"]["win_rate"]["aria"]
     assert (rate["rate"], rate["low"], rate["high"]) == (pytest.approx(2 / 3), None, None)
     assert "| all | aria | 0.67 |" in table(found, "vanilla")
+
+
+def test_within_a_training_intervals_are_clustered_by_configuration():
+    """Each role has an order of its own: one number is not one configuration."""
+    won = {
+        "vanilla": {"alice": [0, 0, 0, 0], "bob": [0, 0, 1, 0]},
+        "aria": {"alice": [1, 1, 0, 0], "bob": [1, 0, 1, 1]},
+    }
+    configs = {"alice": ["a", "b", "c", "d"], "bob": ["b", "d", "c", "a"]}
+    tables = [
+        outcomes(name, 3, list(map(bool, games))).assign(role=role, config=configs[role])
+        for name, roles in won.items()
+        for role, games in roles.items()
+    ]
+    games = pd.concat(tables, ignore_index=True)
+    games["winnable"] = games["config"] != "d"
+    found = within(games.sample(frac=1, random_state=0), "vanilla")
+    gained, of = np.array([1, 1, 0, 0, 1, 0, 0, 1.0]), [*configs["alice"], *configs["bob"]]
+    gain = found["3"]["all"]["aria_minus_vanilla"]
+    assert gain == intervals.clustered_interval(gained, np.array(of))
+    assert gain["clusters"] == 4
+    by_number = intervals.clustered_interval(gained, np.tile(np.arange(4), 2))
+    assert gain["high"] - gain["low"] > 1.2 * (by_number["high"] - by_number["low"])
+    assert found["3"]["bargaining"]["aria_minus_vanilla"]["count"] == 6
+    shown = table({**compared(games, "vanilla"), "within": found}, "vanilla")
+    assert f"| all | aria | 0.62 | +0.50 ({gain['low']:+.2f} to {gain['high']:+.2f}) |" in shown
+    assert "of this one training's games, clustered by configuration" in shown
+    unknown = within(games.assign(config=""), "vanilla")
+    assert unknown == {}
+    shown = table({**compared(games, "vanilla"), "within": unknown}, "vanilla")
+    assert "| all | aria | 0.62 | +0.50 |" in shown
+    assert "the configurations are not known" in shown
 
 
 def test_p_values_are_adjusted_for_all_comparisons_of_a_table():
@@ -563,6 +597,48 @@ def test_seeds_of_other_settings_are_left_out_and_named(experiments, capsys):
     assert len(kept) == len(before)
 
 
+@pytest.mark.parametrize("game", ["negotiation", "bargaining"])
+def test_old_games_get_the_configurations_that_explain_what_could_be_won(experiments, game):
+    """Bargainings can all be won, which bears nothing out; nor does what was stored otherwise."""
+    setting = "evaluate.games.negotiation.grid=glee48"
+    study = study_of(CONFIG.replace("settings: []", f"settings: [{setting}]"))
+    grid = check_params(shipped(setting)).evaluate.games[game].grid
+    rules, tables = get_game(game), []
+    for seed in (0, 1):
+        for role in ("alice", "bob"):
+            purpose = derived_seed(seed, f"evaluate {role} scripted:fair")
+            planned = assign(rules, 24, purpose, grid)
+            columns = {
+                "game": game,
+                "role": role,
+                "episode": [one.episode_id for one in planned],
+                "winnable": [rules.winnable(one.config, role) for one in planned],
+                "said": [json.dumps(one.config, sort_keys=True) for one in planned],
+            }
+            tables += [
+                outcomes(name, seed, [False] * 24).assign(**columns) for name in study.variants
+            ]
+    games = pd.concat(tables, ignore_index=True).assign(completion_tokens=7)
+    games.loc[(games["seed"] == 1).idxmax(), "winnable"] ^= True
+    Path("out").mkdir()
+    games.drop(columns="said").to_parquet("out/games.parquet", index=False)
+    results(study, Path("out"))
+    same = ["seed", "variant", "role", "episode"]
+    kept = pd.read_parquet("out/games.parquet").merge(games[[*same, "said"]], on=same)
+    assert len(kept) == len(games)
+    assert set(kept["config"][kept["seed"] == 1]) == {""}
+    first = kept[kept["seed"] == 0]
+    told = json.loads(Path("out/results.json").read_text())["within"]
+    if game == "bargaining":
+        assert set(first["config"]) == {""}
+        assert told == {}
+    else:
+        assert first.groupby("config")["said"].nunique().eq(1).all()
+        assert first["config"].nunique() == first["said"].nunique()
+        assert told.keys() == {"0"}
+        assert set(told["0"]["all"]) == {"aria_minus_vanilla"}
+
+
 def test_old_curves_get_the_categories_of_their_games(experiments):
     study = study_of(CONFIG.replace("[adversarial]", "[adversarial, household]"))
     out = Path("out")
@@ -628,6 +704,8 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     assert "| bargaining | vanilla | 0.00 (0.00 to 0.99) |" in shown
     games = pd.read_parquet("metrics/study/two/games.parquet")
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]
+    assert games["config"].nunique() == 1  # both episodes, with both seeds, are of the first
+    assert games["config"].str.fullmatch("[0-9a-f]{8}").all()
     assert set(pd.read_csv("metrics/study/two/curves.csv")["category"]) == {"adversarial"}
 
 

@@ -2,15 +2,16 @@
 
 Games of one training are not independent evidence about the training method, so a seed's games are
 one cluster of a rate, intervals of differences are taken over the seeds' means, and p values are
-adjusted for the comparisons that stand in one table.
+adjusted for the comparisons that stand in one table. What the games of one training show by
+themselves stands apart (`within`), with intervals clustered by configuration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.report.intervals import holm, mean_interval, rate
+from aria_dvc.report.intervals import clustered_interval, holm, mean_interval, rate
 from aria_dvc.settings.training import VANILLA
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def compared(games: pd.DataFrame, reference: str) -> dict[str, Any]:
     out: dict[str, Any] = {"seeds": sorted(games["seed"].unique().tolist()), "games": {}}
     if "broken_off" in games:
         out["broken_off"] = games["variant"][games["broken_off"]].value_counts().to_dict()
-        games = games[~games["broken_off"]]
+    games = _counted(games)
     for (game, role), rows in games.groupby(["game", "role"], sort=True):
         out["games"].setdefault(game, {})[role] = _compared(rows, reference)
     out["all"] = _compared(games, reference)
@@ -49,6 +50,30 @@ def compared(games: pd.DataFrame, reference: str) -> dict[str, Any]:
     _adjust([out["all"]])
     _adjust(list(out["winnable"].values()))
     return out
+
+
+def within(games: pd.DataFrame, reference: str) -> dict[str, Any]:
+    """What the games of each training show, which is nothing of further trainings.
+
+    Args:
+        games: as above, with the column `config`: the same for games of one configuration, in
+            which roles and opponents meet at different episode numbers; "" where it is not known.
+
+    Returns:
+        seed -> "all" or a game, of which only the winnable games count -> `<variant>_minus_<other>`
+        -> see `clustered_interval`, by configuration. Seeds with unknown configurations have none.
+    """
+    return {
+        str(seed): {
+            "all": _within(rows, reference),
+            **{
+                str(game): _within(part, reference)
+                for game, part in rows[rows["winnable"]].groupby("game", sort=True)
+            },
+        }
+        for seed, rows in _counted(games).groupby("seed", sort=True)
+        if (rows["config"] != "").all()
+    }
 
 
 def learning(curves: pd.DataFrame, reference: str) -> dict[str, Any]:
@@ -112,10 +137,30 @@ def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
         "failed_rate": (rows["failure_kind"] != "").groupby(rows["variant"]).mean().to_dict(),
         "cost": {name: by_variant[name].sum().to_dict() for name in COSTS if name in rows},
     }
+    for name, other in _pairs(variants, reference):
+        result[f"{name}_minus_{other}"] = _difference(won[name] - won[other])
+    return result
+
+
+def _pairs(variants: Sequence[str], reference: str) -> Iterator[tuple[str, str]]:
+    """Who is compared with whom."""
     for other in dict.fromkeys((VANILLA, reference)):
-        for name in variants:
-            if name not in (VANILLA, other):
-                result[f"{name}_minus_{other}"] = _difference(won[name] - won[other])
+        yield from ((name, other) for name in variants if name not in (VANILLA, other))
+
+
+def _counted(games: pd.DataFrame) -> pd.DataFrame:
+    return games[~games["broken_off"]] if "broken_off" in games else games
+
+
+def _within(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
+    """The comparisons of one training's games."""
+    won = rows.pivot(index=[*PAIR, "config"], columns="variant", values="won").astype(float)
+    result = {}
+    for name, other in _pairs([str(name) for name in won.columns], reference):
+        if other in won:
+            pairs = (won[name] - won[other]).dropna()
+            configs = pairs.index.get_level_values("config").to_numpy()
+            result[f"{name}_minus_{other}"] = clustered_interval(pairs.to_numpy(), configs)
     return result
 
 
@@ -144,17 +189,21 @@ def _adjust(table: Sequence[dict[str, Any]]) -> None:
 
 
 def table(found: dict[str, Any], reference: str) -> str:
-    """What `compared`, `learning` and `minutes` found, as a Markdown table: a row a variant, all
-    games first, then each game's winnable ones; intervals of 95 %, over seeds.
+    """What `compared`, `within`, `learning` and `minutes` found, as a Markdown table: a row a
+    variant, all games first, then each game's winnable ones; intervals of 95 %, over seeds.
 
-    The heading says of which commits the seeds are, by `commits` of `found`: seed -> commit.
+    Of a single seed the differences have those of its games. The heading says which intervals
+    these are, and of which commits the seeds are, by `commits` of `found`: seed -> commit.
     """
     scopes = {"all": found["all"], **found["winnable"]}
+    single = len(found["seeds"]) == 1
+    alone = found.get("within", {}).get(str(found["seeds"][0])) if single else None
     areas, spent = found.get("learning", {}), found.get("minutes", {})
     lines = [
         f"Seeds: {_seeds(found['seeds'], found.get('commits', {}))}.",
         "A game's rows are of its winnable games; area: the mean win rate of all training games; "
         "minutes: play and training online, of one seed.",
+        *_meaning(single, alone is not None),
         "",
         f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} "
         "| minutes |",
@@ -162,20 +211,32 @@ def table(found: dict[str, Any], reference: str) -> str:
     ]
     for scope, numbers in scopes.items():
         learned = areas.get(scope, {})
-        rates = numbers["win_rate"]
+        rates, differences = numbers["win_rate"], alone[scope] if alone else numbers
         for name in sorted(rates, key=lambda name: -rates[name]["rate"]):
             row = (
                 scope,
                 name,
                 _interval(rates[name], "rate", sign=""),
-                _interval(numbers.get(f"{name}_minus_{VANILLA}"), "mean"),
-                _interval(numbers.get(f"{name}_minus_{reference}"), "mean"),
+                _interval(differences.get(f"{name}_minus_{VANILLA}"), "mean"),
+                _interval(differences.get(f"{name}_minus_{reference}"), "mean"),
                 f"{learned['area'][name]:.2f}" if name in learned.get("area", {}) else "",
                 _interval(learned.get(f"{name}_minus_{reference}"), "mean"),
                 f"{spent[name]:.0f}" if scope == "all" and name in spent else "",
             )
             lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
+
+
+def _meaning(single: bool, known: bool) -> list[str]:
+    """What a single seed's intervals are, if it has any."""
+    if not single:
+        return []
+    if not known:
+        return ["No interval: one seed, of whose games the configurations are not known."]
+    return [
+        "Intervals are of this one training's games, clustered by configuration: they say nothing "
+        "of further trainings."
+    ]
 
 
 def commit_named(commit: str) -> str:
