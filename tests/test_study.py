@@ -265,6 +265,14 @@ def test_a_single_seed_has_a_rate_and_no_interval():
     assert "| all | aria | 0.67 |" in table(found, "vanilla")
 
 
+def test_the_table_says_what_its_intervals_and_areas_are():
+    """Games with itself are in no curve (see `role_rows`); a rate's interval is not that of t."""
+    tables = [outcomes(name, seed, [True]) for name in ("vanilla", "aria") for seed in (0, 1)]
+    shown = table(compared(pd.concat(tables), "vanilla"), "vanilla")
+    assert "area: the mean win rate of all training games against others;" in shown
+    assert "Intervals of `won`: Wilson's, a seed's games as one cluster; else t over" in shown
+
+
 def test_within_a_training_intervals_are_clustered_by_configuration():
     """Each role has an order of its own: one number is not one configuration."""
     won = {

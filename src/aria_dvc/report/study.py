@@ -1,9 +1,10 @@
-"""Variants compared over several trainings: rates, and differences with the t interval over seeds.
+"""Variants compared over several trainings: rates and differences, with intervals over the seeds.
 
 Games of one training are not independent evidence about the training method, so a seed's games are
-one cluster of a rate, intervals of differences are taken over the seeds' means, and p values are
-adjusted for the comparisons that stand in one table. What the games of one training show by
-themselves stands apart (`within`), with intervals clustered by configuration.
+one cluster of a rate, which has Wilson's interval (see `rate`); t intervals of differences are over
+the seeds' means, and p values are adjusted for the comparisons that stand in one table. What
+the games of one training show by themselves stands apart (`within`), with intervals clustered by
+configuration.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def within(games: pd.DataFrame, reference: str) -> dict[str, Any]:
 def learning(curves: pd.DataFrame, reference: str) -> dict[str, Any]:
     """How well each variant did while it learned: the area under its learning curve.
 
-    The area is the mean win rate of all its training games of a seed, so that a credit can win by
+    The area is the mean win rate of all its training games of a seed against others (with itself,
+    where it had no others; see `role_rows` in learning/course.py), so that a credit can win by
     learning faster. Every variant played as many games.
 
     Args:
@@ -201,9 +203,9 @@ def table(found: dict[str, Any], reference: str) -> str:
     areas, spent = found.get("learning", {}), found.get("minutes", {})
     lines = [
         f"Seeds: {_seeds(found['seeds'], found.get('commits', {}))}.",
-        "A game's rows are of its winnable games; area: the mean win rate of all training games; "
-        "minutes: play and training online, of one seed.",
-        *_meaning(single, alone is not None),
+        "A game's rows are of its winnable games; area: the mean win rate of all training games "
+        "against others; minutes: play and training online, of one seed.",
+        _meaning(single, alone is not None),
         "",
         f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} "
         "| minutes |",
@@ -227,16 +229,16 @@ def table(found: dict[str, Any], reference: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _meaning(single: bool, known: bool) -> list[str]:
-    """What a single seed's intervals are, if it has any."""
+def _meaning(single: bool, known: bool) -> str:
+    """Which intervals are shown."""
     if not single:
-        return []
+        return "Intervals of `won`: Wilson's, a seed's games as one cluster; else t over the seeds."
     if not known:
-        return ["No interval: one seed, of whose games the configurations are not known."]
-    return [
+        return "No interval: one seed, of whose games the configurations are not known."
+    return (
         "Intervals are of this one training's games, clustered by configuration: they say nothing "
         "of further trainings."
-    ]
+    )
 
 
 def commit_named(commit: str) -> str:
