@@ -273,8 +273,8 @@ def test_group_baseline_does_not_know_the_action(game):
 
 
 def test_placebo_gives_every_advantage_to_another_action_of_the_role(game):
-    plain = policy_weights([game], policy_params(advantage="centred"), 0)
-    placebo = policy_params(advantage="centred", placebo=True)
+    plain = policy_weights([game], policy_params(credit="discounted", advantage="centred"), 0)
+    placebo = policy_params(credit="discounted", advantage="centred", placebo=True)
     shuffled = policy_weights([game], placebo, 0)
     assert shuffled == policy_weights([game], placebo, 0)
     assert shuffled != policy_weights([game], placebo, 1)
