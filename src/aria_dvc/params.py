@@ -37,7 +37,7 @@ class Params(Block):
     )
     seed: int = Field(ge=0, lt=2**32, description="seeds everything that is random")
     categories: list[str] = Field(
-        description="each has a reward model and policies of its own, for all of its logs"
+        description="each has policies of its own, for all of its logs, and a reward model if asked"
     )
     variants: dict[str, dict[str, Any]] = Field(
         description="policies by name, each with what it changes of the block policy"

@@ -50,8 +50,8 @@ class OnlineParams(Block):
     )
     credit: Literal["games", "reward_model"] = Field(
         description="games = the variant's own credit, computed anew on the fresh games; "
-        "reward_model = its scores, refused where its held-out R2 is not above 0 (paper: "
-        "reward_model)"
+        "reward_model = its scores, refused unless the interval of its held-out R2 is above 0 "
+        "(paper: reward_model)"
     )
     refresh_every: int = Field(
         ge=1, description="policy updates between refreshes of the reward model, where it is used"
