@@ -381,7 +381,7 @@ def test_the_wheel_carries_the_packaged_data(tmp_path):
     for path in (*packaged, src / "aria_dvc" / "py.typed"):
         assert str(path.relative_to(src)) in names
     (entry_points,) = (name for name in names if name.endswith("entry_points.txt"))
-    assert b"aria = aria_dvc.__main__:main" in zipfile.ZipFile(wheel).read(entry_points)
+    assert b"aria = aria_dvc.__main__:run" in zipfile.ZipFile(wheel).read(entry_points)
 
 
 def test_a_log_in_memory_has_every_text_once():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -301,6 +302,19 @@ def test_the_cause_counts_and_the_unknown_stays_a_bug():
     circle = ValueError("x")
     circle.__cause__ = circle
     assert one_line(circle) is None
+
+
+def test_an_interrupted_command_ends_by_the_signal_so_that_a_loop_ends_too():
+    code = """
+import aria_dvc.__main__ as command
+from types import SimpleNamespace as Space
+def stop(options):
+    raise KeyboardInterrupt
+command.make_parser = lambda: Space(parse_args=lambda argv: Space(run=stop))
+command.run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "error: interrupted\n")
 
 
 def test_nobody_reads_the_output(tmp_path):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 from aria_dvc import __version__
@@ -25,6 +27,7 @@ from aria_dvc.shown import printable
 from aria_dvc.suggestions import did_you_mean
 from aria_dvc.truth.cli import add_truth_parser
 
+INTERRUPTED = 128 + signal.SIGINT
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 USAGE = """\
 Which turns of a dialogue were worth something, when only its end was rewarded? For logs of
@@ -73,13 +76,21 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; what `failures.one_line` knows is that line and exit status 1."""
+    """Run one command; what `failures.one_line` knows is that line and exit status 1.
+
+    An interruption is status 130.
+    """
+    if isinstance(sys.stdout, TextIOWrapper):  # a name in the log may be of no letter it can write
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = make_parser().parse_args(argv)
     warnings_to_stderr()
     try:
         options.run(options)
         sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
         line = one_line(error)
         if line is None:
             raise
@@ -134,5 +145,14 @@ def _print_completion(options: argparse.Namespace) -> None:
     print(shtab.complete(make_parser(), shell=options.shell))
 
 
+def run() -> NoReturn:
+    """The command itself. An interruption ends it by the signal: a shell's loop ends with it."""
+    status = main()
+    if status == INTERRUPTED and os.name == "posix":
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    sys.exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run()
