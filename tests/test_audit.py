@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,28 @@ def audited(log: Path, *options: str) -> dict[str, Any]:
     out = log.with_name("audit.json")
     assert main(["audit", str(log), "--k", "4", "--json", str(out), *options]) == 0
     return json.loads(out.read_text())
+
+
+def test_the_files_are_written_though_nobody_reads_the_table(tmp_path):
+    log = write(tmp_path)
+    files = [tmp_path / "audit.json", tmp_path / "audit.html"]
+    options = ["--k", "4", "--json", str(files[0]), "--html", str(files[1])]
+    command = [sys.executable, "-m", "aria_dvc", "audit", str(log), *options]
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert subprocess.run(command, stdout=writer, stderr=subprocess.DEVNULL).returncode == 1
+    os.close(writer)
+    assert all(path.stat().st_size for path in files)
+
+
+def test_letters_that_the_terminal_lacks_are_told_in_others(tmp_path):
+    log = write(tmp_path)
+    log.write_text(log.read_text("utf-8").replace("buyer", "buyer\u2603"), "utf-8")
+    command = [sys.executable, "-m", "aria_dvc", "audit", str(log), "--k", "4"]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "COLUMNS": "200"}
+    done = subprocess.run(command, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert b"\\u2603" in done.stdout
 
 
 def test_what_is_there_and_what_can_be_learnt(tmp_path, capsys):

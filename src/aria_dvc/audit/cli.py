@@ -80,12 +80,12 @@ def run_audit(args: argparse.Namespace) -> None:
         if named:
             episodes = with_credit_of(*named, episodes)
         report = audit(episodes, settings, args.credit, args.embed)
-    show(report)
     if args.out:
         write_json(args.out, report)
     if args.html:
         with written_aside(args.html) as aside:
             aside.write_text(page(report), "utf-8")
+    show(report)
 
 
 def _in_a_table(credit: str | None) -> tuple[Path, str] | None:

@@ -143,7 +143,7 @@ def leakage(
     """
     cell = frame.groupby(["task", "cell"])
     several = cell["episode"].transform("nunique") > 1
-    gap = cell["credit"].transform(lambda own: own.max() - own.min())
+    gap = cell["credit"].transform("max") - cell["credit"].transform("min")
     differing = float((gap[several] > TWINS_DIFFER).mean()) if several.any() else None
     roles = pd.get_dummies(frame["role"]).to_numpy(float)
     known = np.column_stack([roles, roles * frame[["turn"]].to_numpy(float), q])
