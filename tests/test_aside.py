@@ -213,6 +213,22 @@ def test_files_of_others_in_a_folder_that_is_written_anew_are_not_lost(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
+def test_files_that_may_go_go_with_the_swap(tmp_path):
+    target = tmp_path / "out"
+    write_folder(target, old="1", mine="2")
+
+    def write_new():
+        with written_aside(target, ["old"]) as aside:
+            aside.mkdir()
+            (aside / "new").write_text("3")
+
+    with pytest.raises(AriaError, match="holds mine"):
+        write_new()
+    (target / "mine").unlink()
+    write_new()
+    assert {path.name for path in target.iterdir()} == {"new"}
+
+
 def test_a_folder_never_replaces_a_file(tmp_path):
     (tmp_path / "target").write_text("mine")
     with pytest.raises(AriaError, match="is a file where a folder"):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -416,8 +419,69 @@ def test_nobody_loses_a_file(tmp_path, capsys):
         )
         assert (mine / name).read_text() == "x"
         (mine / name).unlink()
-    assert main(["export", "-", "--to", "kto", "--out", str(tmp_path / "k")]) == 1
-    assert "read twice" in capsys.readouterr().err
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for once in ("-", str(pipe)):
+        assert main(["export", once, "--to", "kto", "--out", str(tmp_path / "k")]) == 1
+        assert "read twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["export", "--to", "kto"], ["fit"], ["credit"]])
+@pytest.mark.parametrize("out", [".", ".."])
+def test_a_folder_that_one_is_in_is_no_name_to_write(tmp_path, monkeypatch, capsys, command, out):
+    log = log_file(tmp_path)
+    (tmp_path / "here" / "there").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here" / "there")
+    for more in ([], ["--on-error", "skip"]):
+        assert main([*command, str(log), "--method", "prefix", "--out", out, *more]) == 1
+        assert f"error: {out} has no name to write under" in capsys.readouterr().err
+    assert not list((tmp_path / "here" / "there").iterdir())
+
+
+def next_export(said: str) -> list[str]:
+    """The export that `aria credit` names as what comes next."""
+    (line,) = (line for line in said.splitlines() if "aria export" in line)
+    return shlex.split(line[line.index("aria export") :])[1:]
+
+
+def test_what_is_skipped_stays_told_by_the_export_that_comes_next(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log, rejected = log_file(tmp_path), tmp_path / "credit.parquet.rejected.jsonl"
+    log.write_text(log.read_text() + '{"messages": 3}\n')
+    given = [str(log), "--on-error", "skip", "--group-by", "group_id", "--method", "group"]
+    given += ["--quality", str(tmp_path / "quality.json"), "--out", "credit.parquet"]
+    assert main(["credit", *given]) == 0
+    told = rejected.read_bytes()
+    assert told.count(b"\n") == 1
+    assert main(next_export(capsys.readouterr().out)) == 0
+    assert rejected.read_bytes() == told
+    out = tmp_path / "table.csv"
+    skip = ["--on-error", "skip", "--credit", "credit.parquet", "--out", str(out)]
+    assert main(["export", str(log), "--to", "csv", *skip]) == 0
+    assert Path(f"{out}.rejected.jsonl").read_bytes() == told
+
+
+def test_an_export_that_fails_leaves_the_last_one_whole(tmp_path, monkeypatch):
+    log = log_file(tmp_path)
+    out = export(log, "kto")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("aria_dvc.aside.sync", full)
+    given = ["--method", "prefix", "--to", "kto", "--agent", "alice", "--out", str(out)]
+    assert main(["export", str(log), *given]) == 1
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    monkeypatch.undo()
+    assert main(["export", str(log), *given]) == 0
+    assert {path.name for path in out.iterdir()} == {"alice.jsonl", ".aria-export.json"}
+
+
+def test_a_speakers_name_does_not_steer_the_terminal(tmp_path, capsys):
+    log = log_file(tmp_path)
+    log.write_text(log.read_text().replace("bob", "b\\u001b[31mob"))
+    export(log, "traces")
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_a_table_whose_outcomes_are_others_is_refused(tmp_path, capsys):

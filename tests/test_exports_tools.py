@@ -421,3 +421,9 @@ def test_a_name_like_that_of_packaged_weights_is_corrected(tmp_path, capsys, mon
     for name in ("smollm2-135m-instruct", "gpt2", "me/smollm2-135m", str(tmp_path)):
         assert main(["export", log, *options, name]) == 1
         assert "did you mean" not in capsys.readouterr().err
+
+
+def test_a_schema_with_an_empty_function_is_of_the_other_kind():
+    plain = {"name": "f", "parameters": {}}
+    wrapped = {"type": "function", "function": plain}
+    assert schemas_of([{**plain, "function": None}, plain, wrapped]) == [wrapped] * 3

@@ -18,7 +18,7 @@ import shutil
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -39,27 +39,42 @@ _UNSYNCABLE = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES,
 
 
 @contextmanager
-def written_aside(path: str | Path) -> Iterator[Path]:
+def written_aside(path: str | Path, without: Collection[str] = ()) -> Iterator[Path]:
     """Yield a temporary path; on success what was written there takes the name `path`.
 
     Works for files and folders, whose every file is synced to disk before and whose parent is
     after. On an exception `path` is untouched. A link to a folder stays, and its target is written.
 
+    Args:
+        without: files of a folder, relative to it, that the new one may lack.
+
     Raises:
-        AriaError: `path` is a folder and a file was written, or the other way round, or the folder
-            holds files that the new one has not: they may be somebody else's.
+        AriaError: `path` has no name; it is a folder and a file was written, or the other way
+            round, or the folder holds other files that the new one has not: they may be somebody
+            else's.
     """
     target = Path(path)
+    check_named(target)
     if target.is_symlink() and target.is_dir():
         target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     with naming(target), _own_folder(target) as own:
         aside = own / target.name
         yield aside
-        _refuse_loss(aside, target)
+        _refuse_loss(aside, target, without)
         sync(aside)
         _replace(aside, target, own / BEFORE)
         sync_folder(target.parent)
+
+
+def check_named(path: Path) -> None:
+    """Refuse what only says where it is (`.`, `..`, `/`), before any work is done.
+
+    Raises:
+        AriaError: there is no name under which to write.
+    """
+    if path.name in ("", ".."):
+        raise AriaError(f"{path} has no name to write under: give it one, such as {path / 'out'}")
 
 
 def discard(path: Path) -> None:
@@ -97,7 +112,7 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def _refuse_loss(aside: Path, target: Path) -> None:
+def _refuse_loss(aside: Path, target: Path, without: Collection[str]) -> None:
     was_folder, is_folder = _is_folder(target), aside.is_dir()
     if was_folder is None or not (was_folder or is_folder):
         return
@@ -105,7 +120,7 @@ def _refuse_loss(aside: Path, target: Path) -> None:
         raise AriaError(f"{target} is a folder: name a file to write")
     if not was_folder:
         raise AriaError(f"{target} is a file where a folder is to be written: move it away")
-    others = sorted(_files(target) - _files(aside))
+    others = sorted(_files(target) - _files(aside) - {*without})
     if others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         raise AriaError(

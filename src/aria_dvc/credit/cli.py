@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from aria_dvc.intentions.log import Log
 
-AUDITED = ("k", "gamma", "folds", "embed", "seed")  # options that `aria audit` has too
+# Options that `aria audit` has too, and `aria export` of a finished table does not.
+AUDITED = ("group_by", "k", "gamma", "folds", "embed", "seed")
 USAGE = """\
 Fits on LOGS and writes one row an action of LOGS: its credit (q, what is expected with the action),
 the baseline of its history (v, without it), their difference, and by what cell (docs/exports.md has
@@ -108,7 +109,7 @@ def _command(
     words = ["aria", name, *("LOG" if str(path) == "-" else str(path) for path in logs)]
     for agent in args.agent or ():
         words += ["--agent", agent]
-    for option in ("game", "group_by", *further):
+    for option in ("game", *further):
         if is_typed(args, option):
             words += [f"--{option.replace('_', '-')}", str(getattr(args, option))]
     if args.outcome != "win_test":

@@ -123,7 +123,13 @@ def schemas_of(tools: Any) -> list[Message]:
             return []
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         return []
-    return [t if "function" in t else {"type": "function", "function": t} for t in tools]
+    return [_schema(tool) for tool in tools]
+
+
+def _schema(tool: Message) -> Message:
+    if isinstance(tool.get("function"), dict):
+        return tool
+    return {"type": "function", "function": {k: v for k, v in tool.items() if k != "function"}}
 
 
 def as_json(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from aria_dvc.outputs import check_not_within, is_inside, is_same, names_in, tab
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.parquet_names import check_parquet_name
 from aria_dvc.records.reading import Reading, Rejected
+from aria_dvc.shown import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,42 +93,36 @@ def run_export(args: argparse.Namespace) -> None:
     from aria_dvc.credit.written import read_credit
     from aria_dvc.exports.turns import chats_of, check_table, counted, rows_of
 
+    counts: Counter[str] = Counter()
     with reading_of(args) as reading:
-        table = read_credit(args.credit) if args.credit else credit_table_of(args, reading)[0]
-    again = replace(
-        reading, game=args.game, warn=False, progress=None, rejected=_unwritten(reading)
-    )
+        of_logs = replace(reading, game=args.game, warn=False)
+        if not args.credit:
+            table, _ = credit_table_of(args, reading)
+        elif args.to in TABLES:
+            table = read_credit(args.credit)
+            check_table(args.logs, of_logs, table)
+        else:
+            given = read_credit(args.credit)
+            table = rows_of(args.logs, of_logs, given)
+            if others := len(given) - len(table):
+                counts["further rows of --credit, which are no actions here"] = others
     if args.to in TABLES:
-        if args.credit:
-            check_table(args.logs, again, table)
         _write_table(args, table)
         return
-    counts: Counter[str] = Counter()
-    if args.credit:
-        whole, table = table, rows_of(args.logs, again, table)
-        if others := len(whole) - len(table):
-            counts["further rows of --credit, which are no actions here"] = others
+    again = replace(of_logs, progress=None, rejected=_unwritten(reading))
     chats = chats_of(args.logs, again, table)
     seen: Counter[str] = Counter()
-    with written_aside(args.out) as aside:
+    with written_aside(args.out, _written_before(args.out)) as aside:
         files = write_files(aside, args.to, records_of(args, counted(chats, seen), table, counts))
         if not files:
             why = ", ".join(f"{count} {name}" for name, count in counts.items())
             raise AriaError(f"--to {args.to}: nothing is left to write ({why}): lower --least")
         write_json(aside / WRITTEN, sorted(files.values()))
-        _remove_earlier(args.out, set(files.values()))
     if joined := len(table) - seen["turns"]:
         counts["joined to the next of the same side, whose credit they get"] = joined
     if seen["worded"]:
         counts["tool calls and replies that are not the role's own, as text"] = seen["worded"]
     _tell(args, counts, files, len(table))
-
-
-def _remove_earlier(folder: Path, new: Set[str]) -> None:
-    """Remove the files of an earlier export that have no successor."""
-    for name in names_in(folder) & {*_written_before(folder)} - new:
-        if (folder / name).is_file():
-            (folder / name).unlink()
 
 
 def records_of(
@@ -217,8 +212,9 @@ def _write_table(args: argparse.Namespace, table: pd.DataFrame) -> None:
 def _check(args: argparse.Namespace) -> None:
     """Everything that can be refused before a log is read."""
     _check_options(args)
-    if any(str(path) == "-" for path in args.logs):
-        raise AriaError("a log is read twice: write standard input into a file first")
+    for path in args.logs:
+        if str(path) == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
+            raise AriaError(f"{path}: a log is read twice: write it into a file first")
     inputs = {"the log": args.logs, "--credit": [args.credit] if args.credit else []}
     if args.to in TABLES:
         from aria_dvc.credit.table import COLUMNS
@@ -311,6 +307,6 @@ def _tell(args: argparse.Namespace, counts: Counter[str], files: dict[str, str],
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
     print(f"{rows} actions: {said}")
     for role, name in files.items():
-        print(f"{role}: {args.out / name}")
+        print(printable(f"{role}: {args.out / name}"))
     if hint := HINTS.get(args.to):
         print(hint)

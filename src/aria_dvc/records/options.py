@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from aria_dvc.aside import check_named
 from aria_dvc.errors import AriaError
 from aria_dvc.outputs import Mine, check_outputs
 from aria_dvc.records.reading import Reading, Rejected, is_rejects
@@ -49,8 +50,10 @@ def check_files(
     """Refuse outputs, the file of skipped entries among them, that would cost somebody a file.
 
     Raises:
-        AriaError: as `check_outputs`.
+        AriaError: as `check_outputs` and `check_named`.
     """
+    if args.out is not None:
+        check_named(args.out)
     path = rejected_file(args)
     if path is not None:
         outputs = {**outputs, "--rejected": (path, is_rejects)}
