@@ -124,6 +124,19 @@ def test_the_card_tells_what_the_policy_is(project, tmp_path):
     assert str(project) not in str(card)
 
 
+def test_a_policy_that_no_commit_has_is_told_to_be_none_of_it(project, tmp_path):
+    def card(name):
+        out = tmp_path / name
+        assert main(["card", POLICY, "--out", str(out)]) == 0
+        return ModelCard.load(out / "README.md").text
+
+    assert "\nGit commit `" in card("committed")
+    git("rm", "-q", "--cached", "dvc.lock")
+    git("commit", "-qm", "without")
+    head = subprocess.check_output(["git", "rev-parse", "HEAD"], text=True).strip()
+    assert f"\nChanges that no commit has, after Git commit `{head}`" in card("alone")
+
+
 def test_a_variant_that_changes_nothing_is_of_the_block_policy(project):
     known = replace(finished(Path(POLICY)), settings={"variants.aria": {}})
     text = make_card(known, "me/base", is_merged=False, is_adapter=True).text
@@ -238,6 +251,9 @@ def remove_weights() -> None:
         (None, "..", "new", "lies outside: run in"),
         (None, POLICY, POLICY, "is a folder that is read"),
         (card_the_base, POLICY, "data/base_model", "is a folder that is read"),
+        (None, POLICY, f"{POLICY}/new", f"lies in {POLICY}, which is read"),
+        (None, POLICY, "data/base_model/new", "lies in"),
+        (None, POLICY, ".", "exists and is not what this command writes"),
         (None, POLICY, "made", "is not what this command writes"),
         (write_notes, POLICY, "notes", "is not what this command writes"),
         (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),

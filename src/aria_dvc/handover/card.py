@@ -167,7 +167,8 @@ def _gain(found: dict[str, Any] | None) -> str:
 
 def _trained_on(policy: Finished) -> str:
     rows = [f"| `{path}` | `{md5}` |" for path, md5 in policy.sums.items()]
-    head = ["## Trained on", "", f"Git commit `{policy.commit}`; sums are DVC's (MD5).", ""]
+    which = "Git commit" if policy.is_committed else "Changes that no commit has, after Git commit"
+    head = ["## Trained on", "", f"{which} `{policy.commit}`; sums are DVC's (MD5).", ""]
     return "\n".join([*head, "| data | sum |", "|---|---|", *rows])
 
 

@@ -31,6 +31,7 @@ class Finished:
 
     settings: the blocks of params.yaml that its stage read, as dvc.lock has them, without the
         addresses of servers. base: the block `base_model` of its base.
+    commit, is_committed: the newest commit here, and whether its dvc.lock has this very policy.
     off_default: (knob, default, value) of every setting that differs from params.yaml of
         `version`; None without a version.
     sums: path -> MD5 sum of its dialogues, of what it was trained from, and of itself.
@@ -47,6 +48,7 @@ class Finished:
     off_default: list[tuple[str, Any, Any]]
     sums: dict[str, str]
     commit: str
+    is_committed: bool
     evaluation: dict[str, Any]
     warnings: list[str]
 
@@ -81,6 +83,7 @@ def finished(folder: Path, version: str | None = None) -> Finished:
         off_default=list(_off_default(settings, version)) if version else [],
         sums=_sums(stage, category, lock),
         commit=git_text("rev-parse", "HEAD"),
+        is_committed=_is_committed(stage, entry),
         evaluation={
             game: numbers
             for game, numbers in known.items()
@@ -88,6 +91,12 @@ def finished(folder: Path, version: str | None = None) -> Finished:
         },
         warnings=_warnings(),
     )
+
+
+def _is_committed(stage: str, entry: Entry) -> bool:
+    listed = git("ls-tree", "--name-only", "HEAD", "--", LOCK)
+    content = git("show", f"HEAD:./{LOCK}") if listed else None
+    return read_lock(content, f"{LOCK} of HEAD").get(stage) == entry
 
 
 def _params(entry: Entry) -> dict[str, Any]:
