@@ -92,6 +92,19 @@ def test_every_message_of_the_assistant_has_its_credit_or_the_chat_is_named(tmp_
     assert len(credits_of(folder, "alice")([as_role])[0]) == 2
 
 
+def test_a_chat_that_cannot_be_read_is_named_by_its_place_in_the_batch(tmp_path):
+    folder = fit(log_file(tmp_path))
+    good, bad, half = chat("hello", "60?"), chat("hello", "60?"), chat("a\ud800")
+    bad[0]["content"] = [{"type": "thinking", "thinking": "x"}]
+    with serving(credit_app(load_fit(folder))) as served:
+        for source in (folder, served.url):
+            with pytest.raises(AriaError, match=r"chat 19: messages\[\d\] ") as caught:
+                credits_of(source, "alice")([good] * 19 + [bad])
+            assert "check the address" not in str(caught.value)
+            with pytest.raises(AriaError, match=r"^chat 17.*half of a character"):
+                credits_of(source, "alice")([good] * 17 + [half])
+
+
 @pytest.mark.parametrize("scores", [[], [["x"]], {"a": 1}, [1.0], None])
 def test_a_server_that_answers_otherwise_is_named(scores):
     server = FaultServer()

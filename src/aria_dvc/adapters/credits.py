@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -21,13 +23,19 @@ from aria_dvc.records.formats.openai import (
     words,
 )
 from aria_dvc.records.oddities import is_visible
+from aria_dvc.servers.faults import NoAnswer, Refusal
 
 if TYPE_CHECKING:
     import torch
 
+    from aria_dvc.records.episodes import Episode
+
 Messages = list[dict[str, Any]]
 Credits = Callable[[Sequence[Messages]], list[list[float]]]
 AT_ONCE = 16  # chats in one request: far below what a server takes
+OF_THE_CHATS = (400, 413, 422)  # HTTP statuses: they cannot be read, or are too many
+_SOLE = "log: entry 1: "  # what a reader calls a log's only dialogue
+_ITEM = re.compile(r"items\[(\d+)\]")  # what a server calls one of a request's
 TIMEOUT_S, DEADLINE_S = 600.0, 1200.0  # of one attempt, and of all attempts of a request
 
 
@@ -65,9 +73,17 @@ def credits_of(
         if not chats:
             return []
         reading = Reading(need_rewards=False, warn=False)
-        # each is a log of its own: names in one chat have nothing to do with those in another
-        read = (read_entries([{"messages": spoken(chat)}], reading) for chat in chats)
-        return _whole(fitted.score([(who, one) for (one,) in read]), chats, who)
+
+        def read(number: int, chat: Messages) -> Episode:
+            # a log of its own: names in one chat have nothing to do with those in another
+            try:
+                (episode,) = read_entries([{"messages": spoken(chat)}], reading)
+            except AriaError as problem:
+                raise AriaError(f"chat {number}: {str(problem).removeprefix(_SOLE)}") from None
+            return episode
+
+        read_all = [(who, read(number, chat)) for number, chat in enumerate(chats)]
+        return _whole(fitted.score(read_all), chats, who)
 
     return credits
 
@@ -107,7 +123,7 @@ def _is_call(call: Any) -> bool:
 
 
 def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float) -> Credits:
-    from aria_dvc.servers.client import NoAnswer, Refusal, Server, read_json, scores_in
+    from aria_dvc.servers.client import Server, read_json, scores_in
     from aria_dvc.servers.keys import read_key
 
     server = Server(url, read_key(key_env, "key_env"), TIMEOUT_S, deadline_s)
@@ -121,7 +137,13 @@ def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float)
             try:
                 answer = server.ask("/score_dialogues", some, read_json)
             except (NoAnswer, Refusal) as error:
-                raise AriaError(f"{error}: check the address, and that `aria serve` runs") from None
+                raise AriaError(_unserved(error, start)) from None
+            except UnicodeEncodeError:
+                number = start + [_is_text(item) for item in some["items"]].index(False)
+                raise AriaError(
+                    f"chat {number} has half of a character (a lone surrogate), which no request "
+                    "holds: take it out"
+                ) from None
             scores = scores_in(answer)
             if scores is None or len(scores) != len(some["items"]):
                 raise AriaError(f"{url} does not answer like `aria serve`: mend it")
@@ -129,6 +151,22 @@ def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float)
         return _whole(found, chats, agent)
 
     return credits
+
+
+def _is_text(item: dict[str, Any]) -> bool:
+    try:
+        json.dumps(item, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _unserved(error: NoAnswer | Refusal, start: int) -> str:
+    """What went wrong with a request whose first chat is number `start`, and the remedy."""
+    said = _ITEM.sub(lambda item: f"chat {start + int(item[1])}", str(error)).replace(_SOLE, "")
+    if isinstance(error, Refusal) and error.status in OF_THE_CHATS:
+        return said
+    return f"{said}: check the address, and that `aria serve` runs"
 
 
 def _whole(
