@@ -257,6 +257,21 @@ def test_games_that_somebody_else_broke_off_are_no_losses():
     assert found["all"]["aria_minus_vanilla"]["mean"] == 0.5
 
 
+def test_a_reference_whose_games_of_a_role_were_all_broken_off_is_compared_in_the_others():
+    games = pd.concat(
+        outcomes(name, seed, [True, False]).assign(role=role)
+        for name in ("vanilla", "aria", "discounted")
+        for seed in (0, 1)
+        for role in ("alice", "bob")
+    )
+    games["broken_off"] = (games["variant"] == "discounted") & (games["role"] == "bob")
+    found = compared(games, "discounted")
+    (game,) = found["games"].values()
+    assert "aria_minus_discounted" in game["alice"]
+    assert "aria_minus_discounted" not in game["bob"]
+    assert "| aria |" in table(found, "discounted")
+
+
 def test_a_single_seed_has_a_rate_and_no_interval():
     tables = [outcomes(name, 0, [True, False, True]) for name in ("vanilla", "aria")]
     found = compared(pd.concat(tables), "vanilla")

@@ -140,7 +140,8 @@ def _compared(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
         "cost": {name: by_variant[name].sum().to_dict() for name in COSTS if name in rows},
     }
     for name, other in _pairs(variants, reference):
-        result[f"{name}_minus_{other}"] = _difference(won[name] - won[other])
+        if other in won:
+            result[f"{name}_minus_{other}"] = _difference(won[name] - won[other])
     return result
 
 
