@@ -23,6 +23,7 @@ import time
 import urllib.request
 import venv
 from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +241,7 @@ def _answers(base_url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{base_url}/models", timeout=2) as answer:
             return bool(answer.status == 200)
-    except OSError:
+    except (OSError, HTTPException):
         return False
 
 
