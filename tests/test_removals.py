@@ -23,8 +23,6 @@ ALLOWED = {
     },
     # SQLite's own files beside a damaged one of the cache, which is renamed and kept
     "cache/vectors.py": {"move_aside: replace", "move_aside: unlink"},
-    # files in the export's own folder that its own list names, once the new ones are whole
-    "exports/cli.py": {"_remove_earlier: unlink"},
     # in a run's folder of the cache, under its lock: the state before the one before
     "learning/online_run.py": {"keep: unlink"},
     # in a folder that is being written: what peft and transformers have just put there
