@@ -11,7 +11,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
 from aria_dvc.pipeline import paths
 from aria_dvc.records.names import PLAYABLE
-from aria_dvc.review.commits import git, git_text
+from aria_dvc.review.commits import Commits, commits, git, git_text
 from aria_dvc.review.freshness import dvc_status
 from aria_dvc.review.health import warnings_in
 from aria_dvc.review.locks import CODE, LOCK, Entry, Lock, read_lock
@@ -67,6 +67,7 @@ def finished(folder: Path, version: str | None = None) -> Finished:
     lock = read_lock(file.read_bytes() if file.exists() else None, str(file))
     path = _inside(folder)
     stage, entry = _stage_of(path, lock)
+    here = commits("HEAD")
     category, variant, part = Path(path).parts[-3:]
     settings = {key: value for key, value in _params(entry).items() if key != ADDRESSES}
     version = version or _newest_version()
@@ -82,8 +83,8 @@ def finished(folder: Path, version: str | None = None) -> Finished:
         version=version,
         off_default=list(_off_default(settings, version)) if version else [],
         sums=_sums(stage, category, lock),
-        commit=git_text("rev-parse", "HEAD"),
-        is_committed=_is_committed(stage, entry),
+        commit=here.head,
+        is_committed=_is_committed(here, stage, entry),
         evaluation={
             game: numbers
             for game, numbers in known.items()
@@ -93,10 +94,8 @@ def finished(folder: Path, version: str | None = None) -> Finished:
     )
 
 
-def _is_committed(stage: str, entry: Entry) -> bool:
-    listed = git("ls-tree", "--name-only", "HEAD", "--", LOCK)
-    content = git("show", f"HEAD:./{LOCK}") if listed else None
-    return read_lock(content, f"{LOCK} of HEAD").get(stage) == entry
+def _is_committed(here: Commits, stage: str, entry: Entry) -> bool:
+    return read_lock(here.read(here.head, LOCK), f"{LOCK} of HEAD").get(stage) == entry
 
 
 def _params(entry: Entry) -> dict[str, Any]:
