@@ -283,9 +283,10 @@ def gaps(model: Path, found: Sequence[Parting]) -> list[float]:
     renderer, plain = Renderer(load_tokenizer(source)), load_for_play(source, None, "float32")
     distances = []
     for one in found:
-        ids = torch.tensor([renderer.prompt_ids(one.messages) + one.common])
+        ids = [renderer.prompt_ids(one.messages) + one.common]
         with torch.inference_mode():
-            logits = plain(ids, logits_to_keep=1).logits[0, -1].float()
+            inputs = torch.tensor(ids, device=plain.device)
+            logits = plain(inputs, logits_to_keep=1).logits[0, -1].float()
         distances.append(abs(float(logits[one.nexts[0]] - logits[one.nexts[1]])))
     return distances
 

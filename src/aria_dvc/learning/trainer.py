@@ -388,7 +388,7 @@ def world() -> tuple[int, int]:
 
 
 def make_deterministic(seed: int) -> None:
-    """Seed everything and refuse kernels whose sums depend on timing."""
+    """Seed everything; on CPUs refuse kernels whose sums depend on timing (on GPUs many do)."""
     from transformers import set_seed
 
     set_seed(seed)
