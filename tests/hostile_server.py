@@ -90,6 +90,9 @@ class HostileServer:
             + f"Location: {self.elsewhere}\r\n\r\n".encode()
         )
 
+    async def lost(self, send) -> None:
+        await send(b"HTTP/1.1 307 Elsewhere\r\nContent-Length: 0\r\n\r\n")
+
     async def page(self, send) -> None:
         body = b"<html>It works!</html>"
         head = f"Content-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"

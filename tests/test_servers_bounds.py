@@ -144,6 +144,11 @@ def test_a_redirect_names_the_remedy():
         Server(url, KEY).ask("/any", {}, read_json)
 
 
+def test_a_redirect_to_nowhere_is_told():
+    with serve(HostileServer("lost")) as url, pytest.raises(Refusal, match=r"HTTP 307"):
+        Server(url).ask("/any", {}, read_json)
+
+
 def test_no_cookie_is_kept():
     server = HostileServer("cookies")
 

@@ -41,7 +41,7 @@ async def read_bounded(response: httpx.Response, largest: int) -> bytes:
 
 async def complaint(response: httpx.Response, key: str) -> str:
     """The beginning of an error's text in one printable line, without the key."""
-    if response.is_redirect:
+    if response.has_redirect_location:
         host = httpx.URL(response.headers["location"]).host or "another path"
         return _shown(f"sends on to {host}: name the final address as base_url", key)
     if _is_compressed(response):
