@@ -22,7 +22,7 @@ from aria_dvc.records.formats.openai import (
     speaker,
     words,
 )
-from aria_dvc.records.oddities import is_visible
+from aria_dvc.records.oddities import is_unicode, is_visible
 from aria_dvc.servers.faults import NoAnswer, Refusal
 
 if TYPE_CHECKING:
@@ -139,7 +139,8 @@ def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float)
             except (NoAnswer, Refusal) as error:
                 raise AriaError(_unserved(error, start)) from None
             except UnicodeEncodeError:
-                number = start + [_is_text(item) for item in some["items"]].index(False)
+                texts = (json.dumps(item, ensure_ascii=False) for item in some["items"])
+                number = start + [is_unicode(text) for text in texts].index(False)
                 raise AriaError(
                     f"chat {number} has half of a character (a lone surrogate), which no request "
                     "holds: take it out"
@@ -151,14 +152,6 @@ def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float)
         return _whole(found, chats, agent)
 
     return credits
-
-
-def _is_text(item: dict[str, Any]) -> bool:
-    try:
-        json.dumps(item, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _unserved(error: NoAnswer | Refusal, start: int) -> str:

@@ -24,6 +24,15 @@ _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a file or a request can hold it: not half of a character, a lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_visible(text: str) -> bool:
     """Whether there is anything to see in a text: white space and invisible marks are not."""
     return (text[:1].isascii() and text[:1].isalnum()) or any(_has_ink(char) for char in text)

@@ -25,7 +25,7 @@ from aria_dvc.records.formats.base import BadEntry, Layout
 from aria_dvc.records.given import note_given
 from aria_dvc.records.json_entries import an_object
 from aria_dvc.records.layouts import layout_of
-from aria_dvc.records.oddities import Oddities, is_visible
+from aria_dvc.records.oddities import Oddities, is_unicode, is_visible
 from aria_dvc.records.outcome_checks import Judged, credited_rewards
 from aria_dvc.records.reading import Reading, described
 from aria_dvc.records.sources import Source, entries_of, sources_of
@@ -266,19 +266,11 @@ def _check_texts(episode: Episode) -> None:
                 f"utterance {position} ({utterance.role}) has no text: "
                 "give a non-empty string or remove the entry"
             )
-        if not (utterance.text.isascii() or _is_unicode(utterance.text)):
+        if not (utterance.text.isascii() or is_unicode(utterance.text)):
             raise BadEntry(
                 f"utterance {position} ({utterance.role}) has half of a character (a lone "
                 "surrogate), which no file holds: take it out"
             )
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check_grounded(episode: Episode) -> None:
