@@ -30,12 +30,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import dvc.api
-import orjson
 import pandas as pd
 from dvc.exceptions import DvcException, InvalidArgumentError
 from dvc.utils.hydra import apply_overrides
 
 from aria_dvc.arena.assignments import assign
+from aria_dvc.arena.evaluate import config_json, seed_purpose
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
@@ -259,12 +259,11 @@ def _planned(settings: Sequence[str], games: pd.DataFrame) -> pd.DataFrame:
         if params is None or name not in params.evaluate.games:
             continue
         game, wanted = get_game(name), params.evaluate.games[name]
-        purpose = " ".join(part for part in ("evaluate", role, opponent) if part)
-        seed = derived_seed(params.seed, purpose)  # as in arena/evaluate.py
+        seed = derived_seed(params.seed, seed_purpose(role, filter(None, [opponent])))
         for one in assign(game, wanted.episodes, seed, wanted.grid):
-            text = orjson.dumps(one.config, option=orjson.OPT_SORT_KEYS).decode()
             key = (name, role, opponent, one.episode_id)
-            rows.append((*key, _config_key(name, text), game.winnable(one.config, role)))
+            config = _config_key(name, config_json(one.config))
+            rows.append((*key, config, game.winnable(one.config, role)))
     return pd.DataFrame(rows, columns=["game", "role", "opponent", "episode", "config", "could"])
 
 

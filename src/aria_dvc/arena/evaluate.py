@@ -8,7 +8,7 @@ the same, a variant would open alike against all of them, and its pairs would no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from aria_dvc.arena.side_by_side import play_side_by_side
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Game
 from aria_dvc.games.registry import get_game
+from aria_dvc.models.source import ModelSource
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.outcomes import won
 from aria_dvc.records.schemas import EVALUATION
@@ -54,10 +55,22 @@ def evaluate_category(
     return pd.DataFrame(rows, columns=list(EVALUATION.dtypes)).astype(EVALUATION.dtypes)
 
 
+def seed_purpose(role: str, opponents: Iterable[str]) -> str:
+    """What the seeds of a role's games against these opponents are derived from."""
+    return " ".join(("evaluate", role, *opponents))
+
+
+def config_json(config: Mapping[str, Any]) -> str:
+    """A configuration as the column `config` has it."""
+    import orjson
+
+    return orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode()
+
+
 def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[str, Session]]:
     """(role, its games against one opponent) of every role that the policy plays."""
     game, wanted = get_game(name), params.evaluate.games[name]
-    whole = policy is not None and not (policy / "adapter_config.json").exists()
+    whole = policy is not None and not ModelSource(policy).is_adapter
     for role in game.roles:
         for others in _opponents(game, role, wanted):
             yield (
@@ -71,7 +84,7 @@ def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[
                     adapter=None if whole else policy,
                     own_model=policy if whole else None,
                     reward=params.reward_rule(name),
-                    purpose=" ".join(("evaluate", role, *others.values())),
+                    purpose=seed_purpose(role, others.values()),
                 ),
             )
 
@@ -91,8 +104,6 @@ def _opponents(game: Game, role: str, wanted: GameEvaluation) -> Iterator[dict[s
 
 def _row(episode: Episode, variant: str, role: str) -> dict[str, Any]:
     """A row of EVALUATION."""
-    import orjson
-
     record = episode.record
     own = record.utilities.get(role)
     other = next((value for name, value in record.utilities.items() if name != role), None)
@@ -102,7 +113,7 @@ def _row(episode: Episode, variant: str, role: str) -> dict[str, Any]:
         "variant": variant,
         "role": role,
         "episode": episode.episode_id,
-        "config": orjson.dumps(record.config, option=orjson.OPT_SORT_KEYS).decode(),
+        "config": config_json(record.config),
         "seed": record.seed,
         "opponent": next(
             (player.name for name, player in record.players.items() if name != role), ""
