@@ -110,6 +110,7 @@ def stop() -> None:
     """
     noted = _noted()
     if noted is None:
+        print(f"no server was started in this folder ({CACHE / RECORD} is not there)")
         return
     other = _is_ours(noted)
     if other is None:
