@@ -387,13 +387,16 @@ def test_a_file_of_another_kind_is_never_overwritten(tmp_path, capsys, option, c
     assert mine.read_text() == content
 
 
-def test_links_and_devices_are_no_outputs(tmp_path, capsys):
+def test_links_devices_and_what_lies_below_a_file_are_no_outputs(tmp_path, capsys):
     log, target = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "precious.parquet"
     (tmp_path / "link").symlink_to(target)
     assert run(log, "--method", "constant", "--out", tmp_path / "link") == 1
     assert "link is a link to" in capsys.readouterr().err
     assert run(log, "--method", "constant", "--out", "/dev/null") == 1
     assert "is no regular file" in capsys.readouterr().err
+    for below in (log / "out.parquet", log / "new" / "out.parquet"):
+        assert run(log, "--method", "constant", "--out", below) == 1
+        assert f"error: --out: {below}: {log} is a file" in capsys.readouterr().err
 
 
 def test_own_outputs_are_written_anew(tmp_path):

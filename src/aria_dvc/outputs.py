@@ -40,8 +40,8 @@ def check_outputs(
 
     Raises:
         AriaError: an output is a link, a folder, a device, an input or another output (by any
-            spelling and by hard or symbolic links), lies in a folder that is read, or is a file of
-            another kind.
+            spelling and by hard or symbolic links), lies in a folder that is read or below a file,
+            or is a file of another kind.
     """
     read = [
         (option, path)
@@ -108,6 +108,9 @@ def _check_kind(option: str, path: Path, is_mine: Mine) -> None:
     if path.is_dir():
         raise AriaError(f"{option}: {path} is a folder: name a file to write")
     if not path.exists():
+        above = next(folder for folder in path.absolute().parents if folder.exists())
+        if not above.is_dir():
+            raise AriaError(f"{option}: {path}: {above} is a file: name one elsewhere")
         return
     if not path.is_file():
         raise AriaError(f"{option}: {path} is no regular file: name a file to write")
