@@ -106,7 +106,7 @@ def test_a_stale_note_ends_nothing(cache, capsys):
     vllm_server.stop()
     missing = cache / vllm_server.RECORD
     told = f"no server was started in this folder ({missing} is not there)\n"
-    assert capsys.readouterr().out == told
+    assert capsys.readouterr() == (told, "")
 
 
 @pytest.mark.parametrize("text", ["", "123\n", "{}", '{"pid": "x"}', '{"pid": -1}', '{"pid": 1}'])
