@@ -283,10 +283,9 @@ def gaps(model: Path, found: Sequence[Parting]) -> list[float]:
     renderer, plain = Renderer(load_tokenizer(source)), load_for_play(source, None, "float32")
     distances = []
     for one in found:
-        ids = [renderer.prompt_ids(one.messages) + one.common]
+        ids = torch.tensor([renderer.prompt_ids(one.messages) + one.common], device=plain.device)
         with torch.inference_mode():
-            inputs = torch.tensor(ids, device=plain.device)
-            logits = plain(inputs, logits_to_keep=1).logits[0, -1].float()
+            logits = plain(ids, logits_to_keep=1).logits[0, -1].float()
         distances.append(abs(float(logits[one.nexts[0]] - logits[one.nexts[1]])))
     return distances
 
