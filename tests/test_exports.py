@@ -394,6 +394,9 @@ def test_nobody_loses_a_file(tmp_path, capsys):
         options = ["--method", "prefix", "--out", str(tmp_path / "out")]
         assert main([*command, *options, str(tmp_path)]) == 1
         assert f"lies in {tmp_path}, which is read" in capsys.readouterr().err
+        options = ["--method", "prefix", "--out", str(below := log / "new" / "out")]
+        assert main([*command, *options, str(log)]) == 1
+        assert f"--out: {below}: {log} is a file" in capsys.readouterr().err
     inside = tmp_path / "out" / "bob.jsonl"
     skip = ["--on-error", "skip", "--rejected", str(inside)]
     options = ["--to", "swift", "--method", "prefix", "--out", str(inside.parent), *skip]

@@ -254,6 +254,7 @@ def remove_weights() -> None:
         (None, POLICY, f"{POLICY}/new", f"lies in {POLICY}, which is read"),
         (None, POLICY, "data/base_model/new", "lies in"),
         (None, POLICY, ".", "exists and is not what this command writes"),
+        (None, POLICY, "dvc.lock/new", "dvc.lock is a file: name one elsewhere"),
         (None, POLICY, "made", "is not what this command writes"),
         (write_notes, POLICY, "notes", "is not what this command writes"),
         (touch_weights, POLICY, "new", f"run `dvc checkout {POLICY}`"),

@@ -81,6 +81,17 @@ def check_not_within(option: str, path: Path, taken: Path) -> None:
         raise AriaError(f"{option}: {path} lies in {taken}, which is read: name one elsewhere")
 
 
+def check_not_below_file(option: str, path: Path) -> None:
+    """Refuse a path on whose way lies a file, where no folder can be made.
+
+    Raises:
+        AriaError: the nearest of the folders above that there is, is none.
+    """
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise AriaError(f"{option}: {path}: {above} is a file: name one elsewhere")
+
+
 def is_same(one: Path, other: Path) -> bool:
     """Whether two paths name one file, links followed; also one that case or accents spell anew.
 
@@ -108,9 +119,7 @@ def _check_kind(option: str, path: Path, is_mine: Mine) -> None:
     if path.is_dir():
         raise AriaError(f"{option}: {path} is a folder: name a file to write")
     if not path.exists():
-        above = next(folder for folder in path.absolute().parents if folder.exists())
-        if not above.is_dir():
-            raise AriaError(f"{option}: {path}: {above} is a file: name one elsewhere")
+        check_not_below_file(option, path)
         return
     if not path.is_file():
         raise AriaError(f"{option}: {path} is no regular file: name a file to write")

@@ -8,7 +8,7 @@ from typing import Any
 
 from aria_dvc.credit.options import add_credit_options, check_credit_options, settings_of
 from aria_dvc.errors import AriaError
-from aria_dvc.outputs import check_not_within, names_in
+from aria_dvc.outputs import check_not_below_file, check_not_within, names_in
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
 USAGE = """\
@@ -48,6 +48,7 @@ def run_fit(args: argparse.Namespace) -> None:
     from aria_dvc.credit.logs import read_logs
     from aria_dvc.credit.summary import stand_in
 
+    check_not_below_file("--out", args.out)
     if args.out.exists() and not is_fit(args.out):
         raise AriaError(f"--out: {args.out} exists and is no fitted credit: name another folder")
     if others := sorted(names_in(args.out) - FILES):

@@ -25,7 +25,14 @@ from aria_dvc.credit.options import (
 from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import Scale, check_numbers
 from aria_dvc.files import read_json, write_json
-from aria_dvc.outputs import check_not_within, is_inside, is_same, names_in, table_with
+from aria_dvc.outputs import (
+    check_not_below_file,
+    check_not_within,
+    is_inside,
+    is_same,
+    names_in,
+    table_with,
+)
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.parquet_names import check_parquet_name
 from aria_dvc.records.reading import Reading, Rejected
@@ -234,7 +241,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _check_folder(args: argparse.Namespace) -> None:
-    """Refuse to write a folder where it would cost somebody a file."""
+    """Refuse to write a folder where none can be, or where it would cost somebody a file."""
+    check_not_below_file("--out", args.out)
     if args.out.exists() and not args.out.is_dir():
         raise AriaError(f"--out: {args.out} is a file: name a folder to write into")
     if args.out.suffix in FILES and not args.out.exists():

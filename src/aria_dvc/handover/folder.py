@@ -15,7 +15,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json
 from aria_dvc.handover.card import TAGS, is_hub_id
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE, ModelSource
-from aria_dvc.outputs import check_not_within, is_same
+from aria_dvc.outputs import check_not_below_file, check_not_within, is_same
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelCard
@@ -104,6 +104,7 @@ def _check(source: ModelSource, out: Path) -> None:
         raise AriaError(f"--out: {out} is a folder that is read: name another one")
     for each in read:
         check_not_within("--out", out, each.folder)
+    check_not_below_file("--out", out)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not _is_ours(out):
