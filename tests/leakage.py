@@ -93,7 +93,8 @@ def _longer(data: Log, past: np.ndarray, rng: np.random.Generator) -> tuple[Log,
         extra[rng.choice(len(data), min(7, len(data)), replace=False)] = True
         more = data.where(extra)
         both = joined([own, more])
-        parts.append(replace(both, episode=np.zeros(len(both), np.int64)))
+        one = {"episode": np.zeros(len(both), np.int64), "target": own.target}
+        parts.append(replace(both, **one))
         masks.append(np.arange(len(both)) < len(own))
     return joined(parts), np.concatenate(masks)
 

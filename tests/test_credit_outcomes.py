@@ -10,9 +10,15 @@ import pytest
 from tests.credit_dialogues import dialogues
 from tests.leakage import assert_no_leakage
 
-from aria_dvc.credit.methods.answers import answers_of, asked_of_all, beliefs, polarity
+from aria_dvc.credit.methods.answers import (
+    answers_of,
+    asked_of_all,
+    beliefs,
+    places_of_targets,
+    polarity,
+)
 from aria_dvc.credit.methods.base import fit_values, out_of_fold
-from aria_dvc.credit.methods.belief import BeliefCredit, features_of
+from aria_dvc.credit.methods.belief import BeliefCredit, features_of, informed, names_target
 from aria_dvc.credit.methods.critic import CriticCredit
 from aria_dvc.credit.methods.gigpo import GigpoCredit, anchors
 from aria_dvc.credit.methods.group import GroupCredit
@@ -212,6 +218,97 @@ def test_a_named_target_is_the_mass_of_what_is_guessed():
     guess = features_of(replace(data, text=text))[1][-1, -1]
     assert guess == pytest.approx(beliefs(data)[-1][list(targets()).index("Lima, Peru")])
     assert features_of(data)[1][0, -1] == 0.0
+
+
+def test_what_was_heard_and_guessed_so_far_is_counted():
+    data = games(3)
+    text = data.text.copy()
+    text[data.actions[1]] = "Is it Lima, Peru?"
+    history = features_of(replace(data, text=text)).history[:6]
+    heard = [polarity(answer) for answer in data.text[1:12:2]]
+    assert history[:, 4].tolist() == [0, 0, 1, 1, 1, 1]
+    for column, sign in ((5, 1), (6, -1)):
+        assert history[:, column].tolist() == [heard[:turn].count(sign) for turn in range(6)]
+
+
+def test_who_knows_the_target_knows_what_its_answer_leaves():
+    data = games(3)
+    own = places_of_targets(data)
+    assert [targets()[place] for place in own] == data.target.tolist()
+    before, both = informed(features_of(data), data)
+    belief = beliefs(data)
+    for action, row in enumerate(data.actions):
+        target = own[data.episode[row]]
+        answer = polarity(data.text[row + 1])
+        after = belief[action].copy()
+        for place, other in enumerate(targets()):
+            given = polarity(oracle(other).answer(data.text[row]).text)
+            if answer:
+                after[place] *= 0.5 if not given else 0.9 if given == answer else 0.1
+        after /= after.sum()
+        known = [np.log(belief[action, target]), (belief[action] > belief[action, target]).sum()]
+        np.testing.assert_allclose(before[action, -2:], known)
+        entropy = -(after * np.log(after)).sum()
+        left = [answer, np.log(after[target]), (after > after[target]).sum(), entropy, False, False]
+        np.testing.assert_allclose(both[action, -6:], left, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("question", "wins", "names"),
+    [
+        ("Is it {}?", True, True),
+        ("Is your city in the province of {}?", False, True),
+        ("Is it Atlantis?", False, False),
+    ],
+)
+def test_who_knows_the_target_knows_a_question_that_names_it(question, wins, names):
+    data = games(2)
+    text = data.text.copy()
+    for row in data.actions:
+        text[row] = question.format(data.target[data.episode[row]].split(",")[0])
+    last = informed(features_of(data), replace(data, text=text)).both[:, -2:]
+    assert last.tolist() == [[wins, names]] * len(last)
+
+
+def test_a_target_that_was_never_fitted_is_recognised_when_it_is_named():
+    """A question that names the target returns 1, others 0; blind, guesses all look alike."""
+    data, other = naming(60, seed=0), naming(60, seed=1)
+    fitted = np.unique(data.target)
+    unseen = ~np.isin(other.target, fitted)[other.episode[other.actions]]
+    assert unseen.sum() > 50
+
+    def known(data: Log, other: Log) -> float:
+        return r_squared(other.targets[unseen], BeliefCredit().fit(data).q(other)[unseen])
+
+    assert known(data, other) > 0.95
+    assert known(replace(data, target=None), replace(other, target=None)) < 0.5
+
+
+def naming(count: int, seed: int) -> Log:
+    """Games in which every other guess is the target."""
+    data = games(count, seed)
+    right = np.random.default_rng(seed).random(len(data)) < 0.5
+    text, named = data.text.copy(), np.array([name.split(",")[0] for name in data.target])
+    text[data.actions] = [
+        f"Is it {named[data.episode[row]] if right[row] else targets()[row % 100].split(',')[0]}?"
+        for row in data.actions
+    ]
+    return replace(data, text=text, returns=np.where(data.is_action, right.astype(float), np.nan))
+
+
+def test_episodes_without_a_target_are_judged_as_if_there_were_none():
+    data, other = games(30), games(8, seed=1)
+    some = other.target.copy()
+    some[[2, 5]] = "", "Atlantis"
+    mixed = replace(other, target=some)
+    without = ~names_target(mixed)
+    assert np.unique(mixed.episode[mixed.actions][without]).tolist() == [2, 5]
+    method, blind = BeliefCredit().fit(data), BeliefCredit().fit(replace(data, target=None))
+    for part in ("q", "v"):
+        found = getattr(method, part)(mixed)
+        np.testing.assert_array_equal(found[without], getattr(blind, part)(other)[without])
+        np.testing.assert_array_equal(found[~without], getattr(method, part)(other)[~without])
+    np.testing.assert_array_equal(blind.q(mixed), blind.q(replace(other, target=None)))
 
 
 def test_folds_side_by_side_read_each_question_once():

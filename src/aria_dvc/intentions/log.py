@@ -271,13 +271,14 @@ class Log:
 
 
 def joined(logs: Sequence[Log]) -> Log:
-    """The episodes of several logs, one after the other, under the first one's game; no names."""
+    """The episodes of several logs, one after the other, under the first one's game; no names but
+    those of targets."""
     starts = np.cumsum([0, *(log.episodes for log in logs)])
     episode = np.concatenate([log.episode + s for log, s in zip(logs, starts, strict=False)])
     columns: Any = {n: np.concatenate([getattr(log, n) for log in logs]) for n in _ROWS}
     group = _joined_groups(logs)
     named: Any = {"episode_ids": None, "position": None, "group": group, "final": None}
-    named |= {"group_ids": None, "left_out": None, "target": None}
+    named |= {"group_ids": None, "left_out": None, "target": _joined_targets(logs)}
     return replace(logs[0], episode=episode, **named, **columns)
 
 
@@ -288,6 +289,15 @@ def _joined_groups(logs: Sequence[Log]) -> np.ndarray | None:
     groups = [np.arange(log.episodes) if log.group is None else log.group for log in logs]
     starts = np.cumsum([0, *(int(group.max(initial=-1)) + 1 for group in groups)])
     return np.concatenate([group + s for group, s in zip(groups, starts, strict=False)])
+
+
+def _joined_targets(logs: Sequence[Log]) -> np.ndarray | None:
+    """(E,) the targets of several logs, "" where a log names none; None where no log does."""
+    if all(log.target is None for log in logs):
+        return None
+    return np.concatenate(
+        [np.full(log.episodes, "", object) if log.target is None else log.target for log in logs]
+    )
 
 
 def _groups(turns: pd.DataFrame, episode: np.ndarray) -> np.ndarray | None:

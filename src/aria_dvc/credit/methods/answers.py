@@ -75,23 +75,55 @@ def asked_of_all(game: str, questions: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.stack(polarities), np.stack(guesses)
 
 
-def beliefs(data: Log) -> np.ndarray:
-    """(A, T) float64 probability of every target before each action, from answers heard so far.
+def places_of_targets(data: Log) -> np.ndarray:
+    """(E,) int64 place of every episode's own target among all, in any spelling that its oracle
+    takes; -1 where it names none that they know."""
+    knowledge = knowledge_of(data.game)
+    named = [""] * data.episodes if data.target is None else data.target.tolist()
+    return np.array([_place(knowledge, name) for name in named], np.int64)
 
-    An answer is what another role says right after an action's role has spoken.
-    """
+
+def _place(knowledge: Knowledge, named: str) -> int:
+    try:
+        return knowledge.targets().index(knowledge.oracle(named).target)
+    except AriaError:
+        return -1
+
+
+def replies(data: Log) -> tuple[np.ndarray, np.ndarray]:
+    """Rows at which yes or no was heard, and their polarities (int8): what another role says right
+    after an action's role has spoken."""
     rows = np.arange(len(data))
     same = np.r_[False, data.episode[1:] == data.episode[:-1]]
     other = np.r_[False, data.role[1:] != data.role[:-1]]
     asker = np.isin(data.role, np.unique(data.role[data.actions]))
     heard = np.array([polarity(text) for text in data.text], np.int8)
-    replies = rows[same & other & ~asker & (heard != 0)]
-    given = asked_of_all(data.game, data.text[replies - 1])[0]
+    found = rows[same & other & ~asker & (heard != 0)]
+    return found, heard[found]
+
+
+def beliefs(data: Log) -> np.ndarray:
+    """(A, T) float64 probability of every target before each action, from answers heard so far."""
+    rows, heard = replies(data)
+    given = asked_of_all(data.game, data.text[rows - 1])[0]
     evidence = np.zeros((len(data) + 1, given.shape[1]))
-    agrees = given == heard[replies, None]
-    known = np.where(agrees, np.log(AGREE), np.log(1 - AGREE))
-    evidence[replies + 1] = np.where(given == 0, np.log(0.5), known)
+    evidence[rows + 1] = np.log(_likelihood(given, heard))
     return _posterior(evidence, data)
+
+
+def believed_after(belief: np.ndarray, given: np.ndarray, answer: np.ndarray) -> np.ndarray:
+    """(n, T) what the answer makes of a belief.
+
+    given: (n, T) every target's answer. answer: (n,) the one that is heard, 0 for neither.
+    """
+    likelihood = np.where(answer[:, None] == 0, 1.0, _likelihood(given, answer))
+    return _normalised(belief * likelihood)
+
+
+def _likelihood(given: np.ndarray, heard: np.ndarray) -> np.ndarray:
+    """(n, T) probability of what was heard, (n,), under every target, whose answers are (n, T)."""
+    known = np.where(given == heard[:, None], AGREE, 1 - AGREE)
+    return np.where(given == 0, 0.5, known)
 
 
 def _posterior(evidence: np.ndarray, data: Log) -> np.ndarray:
@@ -105,5 +137,8 @@ def _posterior(evidence: np.ndarray, data: Log) -> np.ndarray:
         for row in own:
             found[place] = 0.0 if row == first or total is None else total[row - first - 1]
             place += 1
-    weight = np.exp(found - found.max(axis=1, keepdims=True, initial=-np.inf))
+    return _normalised(np.exp(found - found.max(axis=1, keepdims=True, initial=-np.inf)))
+
+
+def _normalised(weight: np.ndarray) -> np.ndarray:
     return weight / weight.sum(axis=1, keepdims=True)

@@ -10,20 +10,15 @@ the same turn on, and nothing is divided, so that q stays on the scale of a retu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from aria_dvc.credit.methods.answers import beliefs, knowledge_of
+from aria_dvc.credit.methods.answers import beliefs, places_of_targets
 from aria_dvc.credit.methods.base import Values
 from aria_dvc.credit.methods.group import without_own
 from aria_dvc.credit.methods.turn_index import OfFittedEpisodes
 from aria_dvc.credit.methods.units import discounts, units_of
 from aria_dvc.errors import AriaError
 from aria_dvc.intentions.log import Log
-
-if TYPE_CHECKING:
-    from aria_dvc.oracles.base import Knowledge
 
 
 class InformationGainCredit(OfFittedEpisodes):
@@ -54,9 +49,7 @@ def known_before(data: Log) -> np.ndarray:
     Raises:
         AriaError: the game has no packaged oracles, or they do not know an episode's target.
     """
-    knowledge = knowledge_of(data.game)
-    named = [""] * data.episodes if data.target is None else data.target.tolist()
-    place = np.array([_place(knowledge, name) for name in named], np.int64)
+    place = places_of_targets(data)
     strange = np.flatnonzero(place < 0)
     if len(strange):
         which = "" if data.episode_ids is None else f", first in {data.episode_ids[strange[0]]}"
@@ -68,14 +61,6 @@ def known_before(data: Log) -> np.ndarray:
     episode = data.episode[data.actions]
     found: np.ndarray = beliefs(data)[np.arange(len(episode)), place[episode]]
     return found
-
-
-def _place(knowledge: Knowledge, named: str) -> int:
-    """The target's place among all, in any spelling that its oracle takes; -1 if it is none."""
-    try:
-        return knowledge.targets().index(knowledge.oracle(named).target)
-    except AriaError:
-        return -1
 
 
 def _of_others(q: np.ndarray, data: Log) -> np.ndarray:
