@@ -35,7 +35,7 @@ from dvc.exceptions import DvcException, InvalidArgumentError
 from dvc.utils.hydra import apply_overrides
 
 from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.evaluate import config_json, seed_purpose
+from aria_dvc.arena.evaluate import seed_purpose
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
@@ -44,6 +44,7 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.params import check_params
 from aria_dvc.pipeline import paths
 from aria_dvc.records.names import PLAYABLE
+from aria_dvc.records.tables import sorted_json
 from aria_dvc.report.evaluation import broken_off
 from aria_dvc.report.study import (
     COSTS,
@@ -262,7 +263,7 @@ def _planned(settings: Sequence[str], games: pd.DataFrame) -> pd.DataFrame:
         seed = derived_seed(params.seed, seed_purpose(role, filter(None, [opponent])))
         for one in assign(game, wanted.episodes, seed, wanted.grid):
             key = (name, role, opponent, one.episode_id)
-            config = _config_key(name, config_json(one.config))
+            config = _config_key(name, sorted_json(one.config))
             rows.append((*key, config, game.winnable(one.config, role)))
     return pd.DataFrame(rows, columns=["game", "role", "opponent", "episode", "config", "could"])
 

@@ -8,7 +8,7 @@ the same, a variant would open alike against all of them, and its pairs would no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.records.episodes import Episode
 from aria_dvc.records.outcomes import won
 from aria_dvc.records.schemas import EVALUATION
+from aria_dvc.records.tables import sorted_json
 from aria_dvc.settings.evaluation import GameEvaluation
 
 if TYPE_CHECKING:
@@ -58,13 +59,6 @@ def evaluate_category(
 def seed_purpose(role: str, opponents: Iterable[str]) -> str:
     """What the seeds of a role's games against these opponents are derived from."""
     return " ".join(("evaluate", role, *opponents))
-
-
-def config_json(config: Mapping[str, Any]) -> str:
-    """A configuration as the column `config` has it."""
-    import orjson
-
-    return orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[str, Session]]:
@@ -113,7 +107,7 @@ def _row(episode: Episode, variant: str, role: str) -> dict[str, Any]:
         "variant": variant,
         "role": role,
         "episode": episode.episode_id,
-        "config": config_json(record.config),
+        "config": sorted_json(record.config),
         "seed": record.seed,
         "opponent": next(
             (player.name for name, player in record.players.items() if name != role), ""

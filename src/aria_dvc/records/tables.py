@@ -99,13 +99,16 @@ def log_table(episodes: Sequence[Episode]) -> pd.DataFrame:
     of = {episode.episode_id: episode for episode in episodes}
     rows = list(zip(table["episode_id"], table["role"], first, first_of_role, strict=True))
     return table.assign(
-        preamble=[_json(of[e].preamble) if at and of[e].preamble else "" for e, _, at, _ in rows],
+        preamble=[
+            sorted_json(of[e].preamble) if at and of[e].preamble else "" for e, _, at, _ in rows
+        ],
         system_prompt=[of[e].prompts.get(r, "") if at else "" for e, r, _, at in rows],
-        info=[_json(of[e].info) if at and of[e].info else "" for e, _, at, _ in rows],
+        info=[sorted_json(of[e].info) if at and of[e].info else "" for e, _, at, _ in rows],
     )
 
 
-def _json(value: Any) -> str:
+def sorted_json(value: Any) -> str:
+    """As columns of tables have it: equal values are equal texts."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -125,7 +128,7 @@ def episodes_table(episodes: Sequence[Episode]) -> pd.DataFrame:
             episode.group_id,
             role,
             episode.prompts.get(role, ""),
-            _json(episode.info),
+            sorted_json(episode.info),
         )
         for episode in episodes
         for role in episode.rewards
