@@ -26,7 +26,7 @@ from aria_dvc.credit.methods.answers import (
 )
 from aria_dvc.credit.methods.turn_index import TurnIndexCredit
 from aria_dvc.intentions.log import Log
-from aria_dvc.oracles.text import fold, phrase_pattern
+from aria_dvc.oracles.text import phrase_pattern
 
 TINY = 1e-12
 LEAF = 20  # actions at least
@@ -166,12 +166,13 @@ def _standing(belief: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _named(texts: np.ndarray, place: np.ndarray, game: str) -> list[bool]:
-    """Whether a text has the published name of its target, as whole words."""
-    knowledge = knowledge_of(game)
-    spellings = [knowledge.oracle(target).spellings[0] for target in knowledge.targets()]
-    patterns: list[re.Pattern[str]] = [phrase_pattern([spelling]) for spelling in spellings]
+    """Whether a text has the name of its target as it is published, accents and all."""
+    targets = knowledge_of(game).targets()
+    names: list[re.Pattern[str]] = [
+        phrase_pattern([target.split(",")[0].lower()]) for target in targets
+    ]
     pairs = zip(texts.tolist(), place.tolist(), strict=True)
-    return [bool(patterns[own].search(fold(text))) for text, own in pairs]
+    return [bool(names[own].search(text.lower())) for text, own in pairs]
 
 
 def _so_far(flags: np.ndarray, data: Log) -> np.ndarray:
