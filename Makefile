@@ -51,7 +51,7 @@ test-browser: $(VENV)/.ready ## the report in a real Chromium; needs `pip instal
 	$(PY) -m pytest -m browser
 
 smoke: $(VENV)/.ready   ## the real pipeline on tiny sizes in a fresh clone
-	$(PY) -m pytest -m smoke
+	$(PY) -m pytest -n $(JOBS) -m smoke
 
 KILLS ?= 100
 GAMES ?= 1000
