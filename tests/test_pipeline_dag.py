@@ -243,6 +243,28 @@ def test_a_variant_trains_on_what_the_progress_estimator_says(workspace):
     workspace.run("dvc", "checkout", "-q")
 
 
+def test_a_policy_learned_from_own_guessing_games_plays_on_online(workspace):
+    tiny = {"iterations": 1, "games": 4, "repeats": 2, "updates": 1, "by_category": {}}
+    workspace.set_params(
+        {
+            "collect.max_new_tokens": 4,
+            "online.variants": ["aria"],
+            **{f"online.{key}": value for key, value in tiny.items()},
+        }
+    )
+    ran, _ = workspace.repro("evaluate@aria-single_agent")
+    assert ran >= {"online@aria-single_agent", "evaluate@aria-single_agent"}
+    assert not ran & instances("prepare", "embed")
+    folder = workspace.folder / "data/policy/single_agent/aria/online"
+    told = json.loads((folder / "metrics.json").read_text())
+    # a random model wins no game, and games that all pay the same teach nothing
+    assert (told["games"], told["updates"]) == (4, 0)
+    course = (folder / "online.csv").read_text()
+    assert all(log in course for log in LOGS)
+    workspace.run("git", "checkout", "-q", ".")
+    workspace.run("dvc", "checkout", "-q")
+
+
 def test_one_changed_log_reruns_that_log_and_what_learns_from_its_category(workspace, inputs):
     log = workspace.folder / "data/logs/guess_my_city.jsonl"
     log.unlink()
