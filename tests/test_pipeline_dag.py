@@ -244,24 +244,27 @@ def test_a_variant_trains_on_what_the_progress_estimator_says(workspace):
 
 
 def test_a_policy_learned_from_own_guessing_games_plays_on_online(workspace):
-    tiny = {"iterations": 1, "games": 4, "repeats": 2, "updates": 1, "by_category": {}}
     workspace.set_params(
         {
             "collect.max_new_tokens": 4,
             "online.variants": ["aria"],
-            **{f"online.{key}": value for key, value in tiny.items()},
+            "online.iterations": 1,
+            "online.games": 4,
+            "online.repeats": 2,
+            "online.updates": 1,
+            "online.by_category": {},
         }
     )
     ran, _ = workspace.repro("evaluate@aria-single_agent")
     assert ran >= {"online@aria-single_agent", "evaluate@aria-single_agent"}
     assert not ran & instances("prepare", "embed")
-    folder = workspace.folder / "data/policy/single_agent/aria/online"
-    told = json.loads((folder / "metrics.json").read_text())
+    folder = "data/policy/single_agent/aria/online"
+    told = workspace.read_json(f"{folder}/metrics.json")
     # a random model wins no game, and games that all pay the same teach nothing
     assert (told["games"], told["updates"]) == (4, 0)
-    course = (folder / "online.csv").read_text()
+    course = (workspace.folder / folder / "online.csv").read_text()
     assert all(log in course for log in LOGS)
-    workspace.run("rm", "-r", str(folder))  # an output of a stage that is there no more
+    workspace.run("rm", "-r", folder)  # an output of a stage that is there no more
     workspace.run("git", "checkout", "-q", ".")
     workspace.run("dvc", "checkout", "-q")
 

@@ -1,7 +1,7 @@
 """The real pipeline with the real models on tiny sizes, in a fresh clone (`make smoke`).
 
 Of the category `adversarial`: a small model's guessing games last for all their twenty turns, and
-`test_pipeline_dag.py` takes that category through the same stages, with a tiny model.
+`test_pipeline_dag.py` takes own logs of them through all stages, with a tiny model.
 """
 
 import subprocess
