@@ -1,9 +1,9 @@
 """A study: one DVC experiment a seed, all variants in each, and one table of what came out.
 
-    python scripts/study.py run configs/study/cpu.yaml --seeds 0 1
-    python scripts/study.py results configs/study/cpu.yaml
+    python scripts/study.py run configs/study/credit.yaml --seeds 0 1
+    python scripts/study.py results configs/study/credit.yaml
 
-`run` is `dvc exp run --temp --name cpu-seed-0 -S seed=0 -S ...` for every seed, with the file's
+`run` is `dvc exp run --temp --name credit-seed-0 -S seed=0 -S ...` for every seed, with the file's
 settings; `dvc exp show` lists the experiments, `dvc exp apply` brings one back. A seed that has
 its experiment is not run again; one that was killed goes on from its journals and checkpoints. An
 experiment belongs to its commit: on another one a seed is run again, which takes from DVC's cache

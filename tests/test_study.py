@@ -134,7 +134,7 @@ def test_an_arm_is_an_experiment_and_the_name_of_what_it_trains(tmp_path):
 def test_a_missing_key_is_named(tmp_path):
     config = tmp_path / "study.yaml"
     config.write_text("seeds: [0]\n")
-    with pytest.raises(AriaError, match=r"reference: field required.*see configs/study/cpu\.yaml"):
+    with pytest.raises(AriaError, match=r"reference: field required.*see configs/study/credit\.yaml"):
         load_study(config)
 
 
@@ -145,7 +145,7 @@ SOUND = "{seeds: [0], reference: aria, categories: [a], variants: [vanilla, aria
     ("text", "said"),
     [
         (SOUND[:-1], "study.yaml is not valid YAML"),
-        ("[0]", r"must be a mapping.*see configs/study/cpu\.yaml"),
+        ("[0]", r"must be a mapping.*see configs/study/credit\.yaml"),
         (SOUND.replace("reference: aria", "reference: a"), "reference: a is none of vanilla, aria"),
         (SOUND[:-1] + ", arms: {full: [], less: []}}", "reference: aria is none of full, less"),
         (SOUND.replace("vanilla, ", ""), "variants: no vanilla"),

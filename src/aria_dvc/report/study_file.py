@@ -18,7 +18,7 @@ from aria_dvc.settings.block import Block
 from aria_dvc.settings.training import VANILLA
 from aria_dvc.yaml_file import read_yaml, taken_for_numbers
 
-EXAMPLE = "see configs/study/cpu.yaml"
+EXAMPLE = "see configs/study/credit.yaml"
 
 
 @dataclass(frozen=True)
