@@ -256,6 +256,33 @@ def test_the_standing_offer_named_again_in_the_last_round_is_taken(last, text, r
     assert (again.lines, again.outcome) == (match.lines, match.outcome)
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 20])
+@pytest.mark.parametrize(("game", "config", "first"), [LAST_B, LAST_N])
+@pytest.mark.parametrize("text", ["No, I accept.", "No, deal.", "Nope, that works for me."])
+def test_a_no_beside_an_acceptance_is_a_contradiction_in_every_round(
+    game, config, first, text, rounds
+):
+    match = play(game.start({**config, "rounds": rounds}), first)
+    with pytest.raises(IllegalMove) as refusal:
+        match.play(text)
+    assert refusal.value.kind == "contradiction"
+
+
+@pytest.mark.parametrize(("game", "config", "first"), [LAST_B, LAST_N])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("I accept this, in part.", "We have a deal... almost.", "That works, for you."),
+        *("I accept, my friend, that you need more.", "Done. I'm leaving.", "Well done."),
+    ],
+)
+def test_what_is_almost_an_acceptance_ends_no_last_round(game, config, first, text):
+    match = play(game.start(config), first)
+    with pytest.raises(IllegalMove):
+        match.play(text)
+    assert match.outcome is None
+
+
 @pytest.mark.parametrize(("game", "config", "first"), [LAST_B, LAST_N])
 def test_the_standing_offer_named_again_before_is_an_own_offer(game, config, first):
     match = play(game.start({**config, "rounds": 2}), first)

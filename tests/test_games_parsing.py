@@ -558,6 +558,22 @@ def test_prices_are_read(text, price):
     assert negotiate(text) == ("offer", price)
 
 
+@pytest.mark.parametrize(
+    "text", ["I deal with John, not.", "I accept John's offer. Just kidding.", "$110 sounds good?"]
+)
+def test_an_exit_taken_back_and_an_amount_asked_about_are_no_moves(text):
+    with pytest.raises(IllegalMove):
+        negotiate(text)
+
+
+@pytest.mark.parametrize("text", ["60 sounds good.", "55 it is.", "60 is fine."])
+def test_in_bargaining_only_the_own_share_can_be_called_good(text):
+    """Alice is offered 40 of 100: her 60 may be her demand, or what she leaves to Bob."""
+    assert bargain("40 sounds good.") == ("accept", None)
+    with pytest.raises(IllegalMove):
+        bargain(text)
+
+
 @pytest.mark.parametrize("text", EXITS)
 def test_the_outside_option_is_read(text):
     assert negotiate(text) == ("outside", None)
@@ -660,6 +676,16 @@ def test_special_tokens_and_control_characters_are_removed(text):
     cleaned = parsing.clean(text)
     assert "hello" in cleaned
     assert not any(mark in cleaned for mark in ("<|", "|>", "INST", "</s>", "_turn>", "\x1b", "｜"))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "words", ["yes great, ", "sure great, ", "but okay, ", "1, otherwise I go "]
+)
+def test_a_chain_of_small_words_is_read_quickly(words):
+    for read in (bargain, negotiate):
+        with pytest.raises(IllegalMove):
+            read(words * 50 + "hm")
 
 
 def test_the_longest_nests_of_tokens_are_cleaned_quickly():

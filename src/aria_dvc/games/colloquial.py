@@ -26,6 +26,17 @@ _HOPED = (
     r" (?:more|less|better|<\d+>|an? (?:\w+ )?(?:discount|division|split|price|share))"
 )
 """A sigh before a move: what it names is not asked for any more."""
+_FIRM = (
+    r" ?,? (?:and |but )?(?:no|not|not one|not (?:even )?an?)"
+    r" (?:further|more|higher|lower|less|(?:single )?(?:cent|penny|dollar|buck) (?:more|less))"
+    r"(?=[,.!]|$)"
+)
+"""Behind an amount that is meant: "I'd sell at 120, not a penny less"."""
+_LEAVES = (
+    r"(?:(?:i|we) (?:(?!not\b)[^\s,.?!<]+ )*?(?:john|him|outside option|elsewhere|walk|leave|out)\b"
+    r"|(?:there is )?no deal\b)[^,.?!<]*(?:[.!]|$)"
+)
+"""What the speaker does otherwise: goes."""
 _FOR_ONE = r"<\d+> (?:for|to) (?:me|you|alice|bob)"
 _REWRITES = [
     (re.compile(pattern), replacement)
@@ -47,6 +58,20 @@ _REWRITES = [
             r"(^|[.!,] )(?:so )?i am (?:raising|increasing|lowering|reducing) my (?:offer|bid)"
             r"(?: up| down)? to (?=<\d+>)",
             r"\1i propose ",
+        ),
+        (
+            rf"\b(i|we) would (sell|buy|pay|take|go)((?: it)?(?: at| for| to)? <\d+>){_FIRM}",
+            r"\1 will \2\3",
+        ),
+        (
+            r"(^|[.!,] (?:but )?|\b(?:then|so|and|well|ok|okay|yes|sure) )(i|we) can (?:accept"
+            r"|live with|agree to) (?=<\d+>)",
+            r"\1\2 am fine with ",
+        ),
+        (
+            r"(<\d+>[^.?!]*?)(?: ?,| -)? (?:otherwise|or else|or(?= no deal\b)),?"
+            rf" (?={_LEAVES})",
+            r"\1. otherwise ",
         ),
         (r"\bfrom <\d+> to (?=<\d+>)", "to "),
         (r",? ?\b(?:instead of|rather than) (?:your |the )?<\d+>", ""),

@@ -3,8 +3,9 @@
 Works on the plain, marked sentences of `parsing`. Only whole segments in plain first person count,
 so that "I would accept 70" or "say that you accept" decide nothing. After "I accept" only the
 offer, its amounts and thanks may follow in the segment: any other word may take it back. In the
-rest of the text conditions and reservations do, and in what follows an objection, a demand or a
-change of mind. "I agree" by itself may agree with anything: only courtesies and amounts may follow.
+rest of the text conditions and reservations do, and in what follows an objection, a demand, a
+limit or a change of mind. "I agree" by itself may agree with anything: only courtesies and amounts
+may follow.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _CONCESSION = re.compile(
 )
 """A sigh after an acceptance that asks for nothing and names nothing."""
 _ASKS = re.compile(
-    r"\b(?:want|need|demand|require|expect|insist|ask|asking|propose|offer|suggest|should|must|give"
-    r"|pay|add|raise|lower|increase|improve|accept|agree)\b"
+    r"\b(?:want|need|demand|require|expect|insist|ask|asking|propose|(?<!\byour )offer|suggest"
+    r"|should|must|give|pay|add|raise|lower|increase|improve|accept|agree)\b"
 )
 """Of a sentence before an acceptance: it asks for something, or decides."""
 _GRUMBLE = re.compile(
@@ -64,16 +65,31 @@ _LIGHT = "ok|okay|k|yes|yeah|yep|fine|alright|all right|then|so|and|well"
 _PRAISE = "sure|great|good|very well|thanks|thank you|perfect|excellent|sounds good|fair enough"
 _FILLER = rf"(?:(?:{_LIGHT}|{_PRAISE}|alice|bob|hello|hi) )*"
 _CLOSING = r"(?:,? (?:alice|bob|then|thanks|thank you))*"
-_HEDGES = (
+_PARTLY = (
     r"only|hardly|barely|scarcely|rarely|nearly|supposedly|seemingly|apparently|allegedly|ostensibly"
     r"|possibly|probably|potentially|hopefully|conditionally|provisionally|tentatively|temporarily"
     r"|partially|partly|mostly|largely|mainly|roughly|slightly|virtually|practically|basically"
     r"|essentially|technically|theoretically|hypothetically|ideally|usually|normally|generally"
-    r"|initially|originally|previously|formerly|recently|eventually|jokingly|ironically"
-    r"|sarcastically|falsely|differently|separately|equally|evenly|daily|weekly|monthly|yearly"
-    r"|reply|apply|rely|early|seriously|personally|slowly|badly|poorly|lightly"
+    r"|eventually|jokingly|ironically|sarcastically|falsely"
+)
+_HEDGES = (
+    rf"{_PARTLY}|initially|originally|previously|formerly|recently|differently|separately|equally"
+    r"|evenly|daily|weekly|monthly|yearly|reply|apply|rely|early|seriously|personally|slowly|badly"
+    r"|poorly|lightly"
 )
 """Words in -ly that leave it open whether, when or how far something is accepted."""
+_LIMIT = re.compile(
+    rf"(?:^|, | - )(?:(?:well|and|or|just|at least) )*(?:{_PARTLY}|almost|more or less|not quite"
+    r"|(?:maybe|perhaps|or)(?: not)?"
+    r"|(?:kind|sort) of|kinda|sorta|for the most part|up to a (?:\w+ )?point"
+    r"|in (?:parts?|principle|theory|spirit|(?:a|one|some) (?:way|sense)s?)"
+    r"|to (?:an?|some) (?:\w+ )?(?:degree|extent|point)"
+    r"|later|soon|tomorrow|(?:some|one) ?day|next (?:round|time|turn)"
+    r"|for (?:you|him|her|them|alice|bob|john|others|someone else)(?=[^,]*$))"
+    r"(?: (?:at least|only|anyway|alone|though))*(?=,| -|$)"
+)
+"""Set apart beside a decision: how far it goes, when, or for whom alone. "For you, I accept." is a
+favour, "I accept, for you." no decision."""
 _ADVERB = rf"(?!(?:{_HEDGES})\b)\w+ly"
 _READY = (
     r"(?:(?:hereby|will|do|now|must|have to|shall|am (?:happy|glad|pleased) to"
@@ -145,16 +161,15 @@ _POLITE = (
     r"|receives?|day)"
 )
 """Words of thanks, praise and closing, of which no sentence can object or ask for more."""
-_SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:sure |yes )?(?:{_PRAISE}), )*"
+_SHORT = rf"(?:(?:{_LIGHT})(?: (?:alice|bob))?,? |(?:sure )?(?:{_PRAISE}), )*"
 _AGREED = (
     r"(?:accepted|agreed|sold|done deal|offer accepted|we have an agreement|we are agreed|you win"
     r"|you (?:have )?got (?:a|the|yourself a) deal|you (?:have )?got yourself a buyer"
     r"|(?:(?:it|that) is a |(?:you|we) have (?:got )?(?:yourself )?(?:a|the) )?deal"
     r"|(?:your|the|this|that) (?:offer|proposal|price) is accepted)"
 )
-_SHORT_ACCEPT = re.compile(
-    rf"{_SHORT}{_AGREED}:?{_NAMED}{_CLOSING}(?:, {_POLITE}(?: {_POLITE})*(?=,|$))*"
-)
+_COURTESIES = rf"{_CLOSING}(?:, {_POLITE}(?: {_POLITE})*(?=,|$))*"
+_SHORT_ACCEPT = re.compile(rf"{_SHORT}{_AGREED}:?{_NAMED}{_COURTESIES}")
 """Said of a whole sentence only: "a great deal of money" and "come on, deal" accept nothing."""
 _ONLY_ACCEPT = re.compile(
     rf"{_SHORT}(?:accept|sounds good(?: to me)?|i would like to accept{_TO_THING}|yes|yeah|yep"
@@ -180,7 +195,7 @@ _APPROVE = re.compile(
     rf"|(?:i|we) take {_OFFER}"
     r"|i am taking (?:your|alice's|bob's) (?:offer|deal|price|proposal)(?: of <\d+>)?"
     r"|i will (?:take|go with) your <\d+>(?: offer)?"
-    rf"|consider (?:it|{_OFFER}) accepted"
+    rf"|consider (?:it|{_OFFER}) (?:accepted|agreed|done|settled)|consider it sold"
     r"|i will pay (?:the|your) (?:full )?(?:asking )?price"
     rf"|i will (?:buy|purchase|take|have) it for {_WHAT}"
     rf"|let us {_SETTLE} {_OFFER}"
@@ -193,18 +208,30 @@ _APPROVE = re.compile(
     rf"{_MANNER}{_ONWARD}{_CLOSING}"
 )
 """Acceptances without the word: "I'll take it", "that works for me"."""
-_TRADE = re.compile(rf"{_SHORT}i will (?:buy|sell) it{_CLOSING}")
+_DONE = r"(?<!\bwell )(?<!\bso )done"
+_TRADE = re.compile(rf"{_SHORT}(?:i will (?:buy|sell) it|{_DONE}){_COURTESIES}")
 """An acceptance where no amount is named at all."""
 _TAKES_STANDING = re.compile(
-    r"\btake (?:(?:it )?(?:for|at)|the|your|that) <\d+>|<\d+>(?: for me)?"
-    r" (?:it is|works|is (?:fine|ok|okay|good|acceptable) (?:with|by|for) me)\b"
+    r"\btake (?:(?:it )?(?:for|at)|the|your|that) <\d+>"
     r"|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
 )
 """An amount taken as if it had been offered: an acceptance where it is that of the offer."""
+_GOOD = r"(?:fine|ok|okay|good|great|perfect|acceptable|agreeable)"
+APPROVED = re.compile(
+    rf"{_FILLER}(?:(?:i think|i guess|a|an|the|your) )*{_RATIO}(?: split| division)?(?: for me)?"
+    rf" (?:it is|works(?: (?:fine|well|great))?{_FOR_ME}?"
+    rf"|(?:is|sounds|seems|looks) (?:(?:very|quite|perfectly) )?{_GOOD}{_FOR_ME}?)"
+    rf"(?: too)?{_MANNER}{_CLOSING}"
+    rf"|{_FILLER}i would be (?:willing|happy|ready|prepared|glad|content|fine|okay|ok)"
+    rf" to (?:accept|agree to) {_RATIO}{_NAMED}{_CLOSING}"
+)
+"""The same in so many words: "$130 sounds good"."""
 _ASSENT = re.compile(
-    r"(?:yes|yeah|yep|ok|okay|sure|fine|alright|all right|very well|fair enough)\b(?! not\b)"
+    r"(?:(?:yes|yeah|yep|ok|okay|sure|fine|alright|all right|very well|fair enough)\b(?! not\b)"
+    r"|done(?=,|:| <| -|$))"
 )
 """Opens a sentence that accepts where what it names is the offer on the table: "Yes, 60/40."."""
+_ONLY_ASSENT = re.compile(rf"{_SHORT}{_ASSENT.pattern}{_CLOSING}")
 _REFUSAL = r"(?:(?:can|could|do|will|would|must|am) not (?:\w+ )?(?:accept|agree|take))"
 _SAID_NO = (
     r"(?:i )?(?:am (?:\w+ )?unable to|will not be able to) (?:accept|agree to|take)"
@@ -237,6 +264,7 @@ _NOT_PAID = re.compile(r"\b(?:not (?:pay|do)|(?:unable|refuse) to pay) ")
 _REJECTING = re.compile(r"\b(?:reject|rejected|decline|refuse|turn down|no deal|unacceptable)\b")
 _WOULD_ACCEPT = re.compile(r"\b(?:i|we)\b.*\b(?:accept|agree|acceptable)\b")
 _JOHN = re.compile(r"\b(?:john|outside)\b")
+_EXIT = r"(?:(?:the |my )?outside option|john's (?:deal|offer|price|bid|terms))"
 _LEAVING = (
     rf"(?:i|we) (?:{_READY}|prefer to |choose to |decide to |(?:have )?decided to |would rather )"
 )
@@ -244,11 +272,11 @@ _OUTSIDE = re.compile(
     rf"{_FILLER}(?:i (?:think|guess) )?"
     rf"(?:{_LEAVING}(?:deal|trade|go|sell|buy|purchase|get|do business)"
     r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
-    rf"|{_LEAVING}(?:take|choose|use|pick) (?:the |my )?(?:outside option|john's (?:deal|offer))"
+    rf"|{_LEAVING}(?:take|choose|use|pick|accept|go with) {_EXIT}"
     r"(?: and (?:buy|purchase|get)(?: (?:it|this|the product))? from john)?"
     r"|(?:i|we) am (?:going|dealing|trading|selling|buying|getting)"
     r"(?: (?:it|this|the product|my product))? (?:to|with|from) john"
-    r"|(?:i|we) am (?:taking|choosing|using) (?:the |my )?outside option"
+    rf"|(?:i|we) am (?:(?:taking|choosing|using) (?:the |my )?outside option|accepting {_EXIT})"
     rf"|{_LEAVING}(?:choose|pick|prefer) john(?:'s (?:deal|offer|price))?"
     r"|(?:i|we) am (?:ending|leaving|stopping) (?:(?:our|these|the) )?(?:talks?|negotiations?) and"
     r" (?:going|dealing|trading|selling|buying)(?: it)? (?:to|with|from) john"
@@ -273,21 +301,38 @@ _COMMAND = re.compile(
     r"|\bmore for me\b|\b(?:you|alice|bob) (?:must|should|have to|need to)\b(?! be\b)"
 )
 """Tells the other side to do something, which is a condition beside an acceptance."""
-_UNDONE = re.compile(
+_NOT_MEANT = re.compile(
     r"^(?:(?:oh|well|actually|no) )*(?:not|never|no|wait|psych|sike|half)(?: (?:wait|really|yet))*$"
-    r"|\b(?:kidding|joking|joke|changed my mind|second thoughts?|let me think|never ?mind"
-    r"|in your dreams|yeah right|conditions?|bonus|take (?:it|that|this) back"
-    r"|(?:scratch|forget|ignore|cancel) (?:it|that|this))\b"
+    r"|\b(?:(?<!\bnot )(?:kidding|joking)|joke|changed my mind|second thoughts?|let me think"
+    r"|in your dreams|yeah right|take (?:it|that|this) back"
+    r"|(?:scratch|ignore|cancel) (?:it|that|this))\b"
+)
+"""Said after a decision: takes it back."""
+_UNDONE = re.compile(
+    rf"{_NOT_MEANT.pattern}|\b(?:never ?mind|conditions?|bonus|forget (?:it|that|this))\b"
     r"|\bfirst$|\b(?:after|as soon as|the moment) (?:you|alice|bob)\b"
     r"|\bi (?:also |still |really |just )*(?:want|need|demand|require|expect|insist)\b"
     r"(?! <| to (?:go|thank|be|close|stop|finish|move)\b)"
 )
-"""Said after an acceptance: takes it back or asks for something in return."""
-_BARE = re.compile(rf"{_FILLER}(?:(?:i|we) {_READY}agree|agreed|we are agreed){_MANNER}{_CLOSING}")
-"""An agreement with what may be anything: "I agree, this is unfair."."""
+"""The same of an acceptance, or asks for something in return."""
+_CLAUSE = re.compile(
+    r"(?:and )?(?:that|how|why) (?:(?:i|you|we|they|he|she|it|this|there|my|your|our|his|her|the"
+    rf"|an?|no|some|alice|bob|john)\b|(?!{_NOUN}\b)\w+ (?:is|are|was)\b)"
+)
+"""Behind "I accept", what is accepted after all: "I accept, my friend, that you need more."."""
+_BARE = re.compile(
+    rf"{_FILLER}(?:(?:i|we) {_READY}agree|agreed|we are agreed|{_DONE}){_MANNER}{_CLOSING}"
+)
+"""An agreement with what may be anything: "I agree, this is unfair.", "Done. I leave."."""
 _COURTESY = re.compile(rf"(?:(?:{_POLITE}|{_RATIO})(?: |$))+")
 """Nothing but thanks, praise, closing words and amounts."""
+_CONCEDED = re.compile(
+    rf"^(?P<sigh>[^<]*?),? but (?=(?:(?:{_LIGHT}),? )*(?:(?:{_AGREED}|(?:i|we) {_READY}accept)\b"
+    rf"|(?:{_APPROVE.pattern}|{APPROVED.pattern})(?:,|$))|{_ASSENT.pattern},? <)"
+)
+"""A sigh that an acceptance overrules: "You drive a hard bargain, but okay, deal."."""
 _AFTERTHOUGHT = re.compile(r"(?:(?:only|just|for|at) )*<\d+>")
+_NO_CONDITIONS = 'Accept without conditions by saying only: "I accept."'
 
 
 @dataclass(frozen=True)
@@ -298,6 +343,7 @@ class Decisions:
     conditional: it talks about accepting without doing it.
     hinted: words like "agreed" stand where they decide nothing, beside an offer perhaps.
     agrees: a plain "deal" or "agreed" among them: "Deal, I take the 40."
+    approves: it calls an amount good: "$130 sounds good".
     earlier: whose earlier offer is accepted ("your first offer"): "your", "the", ...; or "".
     amounts: positions of those named in the acceptance itself.
     bare: the acceptance is no more than "I agree".
@@ -311,6 +357,7 @@ class Decisions:
     conditional: bool = False
     hinted: bool = False
     agrees: bool = False
+    approves: bool = False
     earlier: str = ""
     amounts: tuple[int, ...] = ()
     bare: bool = False
@@ -332,10 +379,11 @@ def decisions(parts: list[Sentence]) -> Decisions:
         accept=any(one.accept for one in found),
         reject=any(one.reject for one in found),
         unpaid=any(one.unpaid for one in found),
-        outside=any(one.outside for one in found),
+        outside=_leaves(found, parts),
         conditional=any(one.conditional for one in found),
         hinted=any(one.hinted for one in found),
         agrees=any(one.agrees for one in found),
+        approves=any(one.approves for one in found),
         earlier=next((one.earlier for one in found if one.earlier), ""),
         amounts=tuple(amount for one in found for amount in one.amounts),
     )
@@ -345,18 +393,38 @@ def decisions(parts: list[Sentence]) -> Decisions:
         raise IllegalMove("contradiction", "Either accept or reject, not both.")
     last = max(i for i, one in enumerate(found) if one.accept)
     reserved = CONDITION.search(text) or _reserved(parts, last)
-    undone = total.conditional or reserved or _undone(found[last], parts[last + 1 :])
+    limited = any(_LIMIT.search(part.text) for part in parts[last:])
+    undone = total.conditional or reserved or limited or _undone(found[last], parts[last + 1 :])
     if _GOES_ON.search(text) or SPELLED.search(text):
         raise IllegalMove("accept_and_offer", 'To accept, say only: "I accept."')
     if undone:
-        raise IllegalMove("conditional", 'Accept without conditions by saying only: "I accept."')
+        raise IllegalMove("conditional", _NO_CONDITIONS)
     later = [part.text for part in parts[last + 1 :] if _AFTERTHOUGHT.fullmatch(part.text)]
     return replace(total, amounts=(*total.amounts, *(i for said in later for i in positions(said))))
 
 
 def _without_sighs(text: str) -> str:
     """A sentence without what sounds like an objection and is none."""
+    conceded = _CONCEDED.match(text)
+    if conceded and _only_sighs(conceded["sigh"]):
+        text = text[conceded.end() :]
     return _NO_OBJECTION.sub("", _CONCESSION.sub("", _GRUMBLE.sub("", text))).lstrip(", ")
+
+
+def _only_sighs(said: str) -> bool:
+    """Whether the words before "but" neither decide, ask, doubt nor object."""
+    serious = (CONDITION, _DOUBT, _ASKS, _SPEECH, _REJECTING, _OBJECTS, _COMMAND, _JOHN)
+    decides = any(map(_APPROVE.fullmatch, Sentence(said, question=False).segments))
+    return not decides and not any(pattern.search(said) for pattern in serious)
+
+
+def _leaves(found: list[Decisions], parts: list[Sentence]) -> bool:
+    """Whether the outside option is taken, and the last such word not taken back."""
+    last = max((i for i, one in enumerate(found) if one.outside), default=None)
+    if last is None:
+        return False
+    said = [*found[last].after, *(part.text for part in parts[last + 1 :])]
+    return not any(pattern.search(one) for pattern in (_NOT_MEANT, _LIMIT) for one in said)
 
 
 def _reserved(parts: list[Sentence], last: int) -> bool:
@@ -372,6 +440,8 @@ def _reserved(parts: list[Sentence], last: int) -> bool:
 def _undone(accepting: Decisions, later: list[Sentence]) -> bool:
     """Whether what stands beside an acceptance takes it back or puts a condition on it."""
     after = [*accepting.after, *(segment for part in later for segment in part.segments)]
+    if any(map(_CLAUSE.match, accepting.after)):
+        return True
     if any(map(_COMMAND.search, (*accepting.before, *after))):
         return True
     if accepting.bare and any(map(_OBJECTS.search, accepting.before)):
@@ -393,22 +463,42 @@ def check_earlier(whose: str, made: int) -> None:
         raise IllegalMove("earlier_offer", hint)
 
 
-def takes_standing(decided: Decisions, marked: str, sentence: str, same: bool) -> bool:
+def takes_standing(decided: Decisions, parts: list[Sentence], first: int, same: bool) -> bool:
     """Whether what looks like an offer repeats the standing one in words of agreement.
 
-    sentence: the one that makes the offer. same: whether it is of the standing amount.
+    first: of the sentence that makes the offer. same: whether it is of the standing amount.
 
     Raises:
-        IllegalMove: words of agreement with another offer.
+        IllegalMove: words of agreement with another offer, or taken back.
     """
-    assents = _ASSENT.match(sentence) and not _GOES_ON.search(marked)
-    agrees = decided.agrees or assents or _TAKES_STANDING.search(marked)
-    rejects = decided.reject or decided.outside
-    if same and agrees and not rejects and not any(p.search(marked) for p in _TAKEN_BACK):
-        return True
+    parts = [replace(part, text=_without_sighs(part.text)) for part in parts]
+    said = " . ".join(part.text for part in parts)
+    assents = _assents(parts, first) and not _GOES_ON.search(said)
+    agrees = decided.agrees or decided.approves or assents or _TAKES_STANDING.search(said)
+    if same and agrees and not (decided.reject or decided.outside):
+        if decided.conditional or CONDITION.search(said) or _takes_back(parts[first:]):
+            raise IllegalMove("conditional", _NO_CONDITIONS)
+        if not any(pattern.search(said) for pattern in _TAKEN_BACK):
+            return True
     if decided.hinted or decided.agrees:
         raise IllegalMove("accept_and_offer", "Either accept the last offer or make another.")
     return False
+
+
+def _assents(parts: list[Sentence], first: int) -> bool:
+    """Whether a word of agreement opens the sentence, or is the one before: "Fine. 100."."""
+    before = parts[first - 1 : first]
+    alone = before and not before[0].question and _ONLY_ASSENT.fullmatch(before[0].text)
+    return bool(alone or _ASSENT.match(parts[first].text))
+
+
+def _takes_back(parts: list[Sentence]) -> bool:
+    """Whether an offer in the first sentence is limited, or what follows it takes it back."""
+    opening, *later = parts
+    behind = Sentence(opening.text.rpartition("<")[2], question=False).segments[1:]
+    said = [*behind, *(segment for part in later for segment in part.segments)]
+    limited = any(_LIMIT.search(part.text) for part in parts)
+    return limited or any(p.search(one) for p in (_COMMAND, _UNDONE, _OBJECTS) for one in said)
 
 
 def _decided(sentence: Sentence, text: str) -> Decisions:
@@ -425,7 +515,7 @@ def _decided(sentence: Sentence, text: str) -> Decisions:
 
 def _by_segments(sentence: Sentence) -> Decisions:
     """What the segments of a statement decide."""
-    accept = reject = outside = conditional = hinted = agrees = False
+    accept = reject = outside = conditional = hinted = agrees = approves = contrary = False
     earlier = ""
     amounts: list[int] = []
     quoted = bool(_SPEECH.search(sentence.text))
@@ -433,7 +523,10 @@ def _by_segments(sentence: Sentence) -> Decisions:
     doubted = quoted or bool(_DOUBT.search(sentence.text))
     segments, last = sentence.segments, 0
     for i, segment in enumerate(segments):
-        if (_ACCEPT.fullmatch(segment) or _APPROVE.fullmatch(segment)) and not doubted:
+        accepts = _ACCEPT.fullmatch(segment) or _APPROVE.fullmatch(segment)
+        approved = bool(APPROVED.fullmatch(segment))
+        approves |= approved
+        if accepts and not doubted:
             accept, last = True, i
             past = _EARLIER.search(segment)
             earlier = past["whose"] if past else earlier
@@ -443,16 +536,21 @@ def _by_segments(sentence: Sentence) -> Decisions:
             reject |= not re.search(r"\bnot (?:\w+ )?(?:reject|decline|refuse)", segment)
         elif _OUTSIDE.fullmatch(segment):
             outside |= sure and not _ALTERNATIVE.search(sentence.text)
+            last = i if outside and not accept else last
         else:
-            conditional |= bool(_WOULD_ACCEPT.search(segment))
+            contrary |= bool(accepts or _SHORT_ACCEPT.fullmatch(segment))
+            conditional |= not approved and bool(_WOULD_ACCEPT.search(segment))
             hinted |= bool(re.search(r"\b(?:agreed|accepted)\b", segment))
             agrees |= bool(_SHORT_ACCEPT.fullmatch(segment))
             hinted |= sure and bool(_I_ACCEPT.search(segment))
+    if reject and contrary:
+        raise IllegalMove("contradiction", "Either accept or reject, not both.")
     unpaid = reject and bool(_NOT_PAID.search(sentence.text))
     stated = Decisions(
-        accept, reject, unpaid, outside, conditional, hinted, agrees, earlier, tuple(amounts)
+        *(accept, reject, unpaid, outside, conditional, hinted, agrees, approves, earlier),
+        tuple(amounts),
     )
-    if not accept:
+    if not (accept or outside):
         return stated
     before, (accepting, *after) = segments[:last], segments[last:]
     bare = bool(_BARE.fullmatch(accepting))

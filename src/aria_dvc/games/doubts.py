@@ -39,6 +39,7 @@ _UNCLEAR = re.compile(
     r"\b(?:at least|at most|more than|less than|minimum|maximum|around|about|roughly"
     r"|approximately|between|up to|or more|or less|or so|give or take|over|under"
     rf"|below|above|nearly|almost|without|why|{_PROTEST})\b"
+    r"|> (?:works|(?:is|sounds) \w+) (?:for|with|by|to) (?:you|him|her|them|john|others)\b"
 )
 _MAD = r"(?:crazy|insane|mad|madness|insanity|stupid|foolish|silly|nuts|an? (?:fool|idiot|mistake))"
 _ABSURD = re.compile(

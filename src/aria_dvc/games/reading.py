@@ -99,6 +99,10 @@ class Text:
         }
         return bool(self.offered.doubts or asks - {self.offered.first})
 
+    def undecided(self) -> bool:
+        """Whether an offer of what stands in it is no new one, but talk of the old one."""
+        return self.decided.approves or self.protests() or self.hesitates()
+
     def doubtful(self) -> bool:
         """Whether anything in it asks, complains, refuses or limits."""
         decided, parts = self.decided, self.parts
@@ -154,13 +158,14 @@ class Reader(ABC):
             return Move("accept")
         if decided.outside:
             return Move("outside")
-        if self._takes(text, values, standing):
+        called_good = self.named(text) if decided.approves else set()
+        if self._takes(text, values or called_good, standing):
             return Move("accept")
         if values and SPELLED.search(text.marked):
             raise IllegalMove("unclear_offer", self.hints.digits)
         if values and not text.offered.values and self.named(text) - values - set(made):
             raise IllegalMove("unclear_offer", self.hints.unclear)  # "100? 120? What do you say?"
-        if values and not (values == {standing} and (text.protests() or text.hesitates())):
+        if values and not (values == {standing} and text.undecided()):
             return Move("offer", self.checked(values), sure=not text.doubtful())
         if decided.reject and not (decided.unpaid and self.named(text) - {standing}):
             return Move("reject")
@@ -185,8 +190,10 @@ class Reader(ABC):
         """
         if text.offered.doubts or not values:
             return False
-        opening = text.parts[text.offered.first or 0].text
-        return takes_standing(text.decided, text.marked, opening, values == {standing})
+        first = text.offered.first
+        if first is None:
+            first = next(i for i, part in enumerate(text.parts) if "<" in part.text)
+        return takes_standing(text.decided, text.parts, first, values == {standing})
 
     def _none(self, text: Text, named: bool) -> IllegalMove:
         """Why a text that decides nothing and offers nothing is refused.

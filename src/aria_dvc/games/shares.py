@@ -14,7 +14,7 @@ from aria_dvc.games.alternating import ROLES, Move, number_text, other
 from aria_dvc.games.amounts import MAX_DECIMALS, Amount, mark_amounts, positions
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.colloquial import plainer
-from aria_dvc.games.decisions import decisions
+from aria_dvc.games.decisions import APPROVED, decisions
 from aria_dvc.games.doubts import CORRECTING, NEGATION, REFERENCE, doubt
 from aria_dvc.games.parsing import Sentence
 from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
@@ -387,6 +387,9 @@ class _Shares(Reader):
             gains.add(value if who == "alice" else self.money - value)
         if _EQUAL.search(segment) and not (gains and _FAIR.search(segment)):
             gains.add(self.money / 2)
+        named = {self.amounts[i].of(self.money) for i in positions(segment)}
+        if APPROVED.fullmatch(segment) and named == {self.money / 2}:
+            gains |= named  # "50 it is" of 100: no matter whose
         return gains
 
     def _ratio(self, segment: str, match: re.Match[str]) -> Fraction:
@@ -453,8 +456,8 @@ class _Shares(Reader):
 def _ratios(segment: str) -> list[re.Match[str]]:
     """Every "X/Y" that is said as a division."""
     found = list(_RATIO.finditer(segment))
-    meant = found and (_RATIO_CUE.search(segment) or _BARE_RATIO.fullmatch(segment))
-    return found if meant else []
+    meant = _RATIO_CUE.search(segment) or _BARE_RATIO.fullmatch(segment)
+    return found if meant or APPROVED.fullmatch(segment) else []
 
 
 def _bound(segment: str, speaker: str) -> list[tuple[str, int]]:
