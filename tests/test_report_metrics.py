@@ -131,7 +131,7 @@ def test_a_few_equal_differences_are_undecided():
         "lost": 0,
         "p": 0.25,
         "undecided": True,
-        "games_needed": 4,
+        "games_needed": 6,  # of fewer p cannot be below 0.05
     }
 
 
@@ -213,7 +213,7 @@ def test_five_discordant_pairs_of_sixteen_are_no_evidence():
     assert result["p"] == pytest.approx(0.0625)
     assert result["low"] > 0  # what the t-test took for p = 0.02
     assert (result["gained"], result["lost"], result["undecided"]) == (5, 0, True)
-    assert result["games_needed"] == 23
+    assert result["games_needed"] == 24
 
 
 @pytest.mark.parametrize(("gained", "lost"), [(0, 0), (1, 0), (5, 0), (3, 9), (56, 10), (7, 7)])
@@ -232,15 +232,31 @@ def test_the_exact_test_rarely_finds_what_is_not_there():
     assert 0 < found < 0.055
 
 
-def test_the_games_needed_give_the_power_that_is_promised():
-    needed = games_needed(gained=16, lost=8, pairs=80)
-    share, difference = 0.3, 0.1
-    spread = 1.959963985 * math.sqrt(share) + 0.841621234 * math.sqrt(share - difference**2)
-    assert needed == math.ceil(spread**2 / difference**2) == 234
-    gained, lost, _ = np.random.default_rng(0).multinomial(needed, [0.2, 0.1, 0.7], 2000).T
-    deviate = (gained - lost) / np.sqrt(gained + lost)  # McNemar's test, normal approximation
-    assert np.mean(deviate > 1.959963985) == pytest.approx(0.8, abs=0.03)
+@pytest.mark.parametrize("level", [0.05, 0.0125])
+@pytest.mark.parametrize(
+    ("gained", "lost", "pairs"), [(1, 0, 1), (5, 0, 5), (4, 0, 5), (4, 1, 24), (16, 8, 80)]
+)
+def test_the_games_needed_give_the_power_that_is_promised(gained, lost, pairs, level):
+    needed = games_needed(gained, lost, pairs, level)
+
+    def power(games: int) -> float:
+        """How often McNemar's exact test shows the difference in so many games."""
+        chances = [gained / pairs, lost / pairs, 1 - (gained + lost) / pairs]
+        drawn = np.random.default_rng(0).multinomial(games, chances, 3000)
+        return float(np.mean([mcnemar(more, fewer) < level for more, fewer, _ in drawn]))
+
+    assert power(needed) > 0.77
+    assert power(needed * 9 // 10 - 1) < 0.8, "many fewer would have done"
+
+
+def test_equal_numbers_need_no_number_of_games():
     assert games_needed(4, 4, 80) is None
+
+
+def test_of_many_games_a_normal_approximation_is_told():
+    share, difference = 0.11, 0.005
+    spread = 1.959963985 * math.sqrt(share) + 0.841621234 * math.sqrt(share - difference**2)
+    assert games_needed(115, 105, 2000) == math.ceil(spread**2 / difference**2) > 10_000
 
 
 @pytest.mark.parametrize(("pairs", "undecided"), [(99, True), (100, False)])
@@ -273,7 +289,7 @@ def test_what_is_shown_alone_is_undecided_as_one_of_many():
     gains = [paired_difference(after, before, np.arange(24)) for _ in range(4)]
     assert [gain["undecided"] for gain in gains] == [False] * 4
     adjust(gains)
-    assert {(gain["undecided"], gain["games_needed"]) for gain in gains} == {(True, 29)}
+    assert {(gain["undecided"], gain["games_needed"]) for gain in gains} == {(True, 40)}
     assert doubt({**gains[0], "pairs": 100})["undecided"] is False
 
 

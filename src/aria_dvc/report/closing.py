@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aria_dvc.report.health import Finding, signed
+from aria_dvc.report.intervals import doubt_words
 
 MOST_LINES, MOST_DIFFERENCES, MOST_REMEDIES = 10, 4, 2
 CAVEAT = (
@@ -72,7 +73,7 @@ def _difference(gain: Mapping[str, Any]) -> str:
         return "no games in common with vanilla"
     known = gain["low"] is not None
     interval = f" ({signed(gain['low'])} to {signed(gain['high'])})" if known else ""
-    doubt = "; undecided" if gain.get("undecided") else ""
+    doubt = f"; {doubt_words(gain)}" if gain.get("undecided") else ""
     return f"{signed(gain['mean'])}{interval} to vanilla, {_p(gain)}{doubt}"
 
 

@@ -20,6 +20,8 @@ BOUNDS = ("low", "high")
 SIGNIFICANT = 0.05
 DECIDING_PAIRS = 100
 """Fewer pairs rarely show a difference of the usual size (0.1)."""
+MANY_PAIRS = 10_000
+"""From here on a normal approximation is as good as the exact test."""
 
 
 def rate(wins: np.ndarray, clusters: np.ndarray | None = None) -> dict[str, Any]:
@@ -143,13 +145,21 @@ def doubt(difference: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         undecided: fewer than DECIDING_PAIRS pairs, and the difference is not shown; then
-        games_needed: pairs that would show it (see `games_needed`), null where there are as many.
+        games_needed: pairs that would show it (see `games_needed`) at the strictest of Holm's
+        levels, null where there are as many.
     """
     pairs, gained, lost = (difference[name] for name in ("pairs", "gained", "lost"))
     undecided = pairs < DECIDING_PAIRS and not is_shown(difference)
-    needed = games_needed(gained, lost, pairs) if undecided else None
+    level = SIGNIFICANT / difference.get("comparisons", 1)
+    needed = games_needed(gained, lost, pairs, level) if undecided else None
     enough = needed is not None and needed <= pairs
     return {"undecided": undecided, "games_needed": None if enough else needed}
+
+
+def doubt_words(difference: Mapping[str, Any]) -> str:
+    """How an undecided difference is told."""
+    needed = difference["games_needed"]
+    return f"undecided: about {needed:,} games would tell" if needed else "undecided"
 
 
 def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> dict[str, Any]:
@@ -199,19 +209,45 @@ def mcnemar(gained: int, lost: int) -> float:
     return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
 
-def games_needed(gained: int, lost: int, pairs: int) -> int | None:
-    """Pairs with which McNemar's test shows the measured difference with a chance of POWER.
+def games_needed(gained: int, lost: int, pairs: int, level: float = SIGNIFICANT) -> int | None:
+    """Independent pairs with which the exact McNemar test has a power of POWER.
 
-    Normal approximation for independent pairs; their spread is sqrt(s) where there is no difference
-    and sqrt(s - d^2) where it is d, s the share of pairs that differ. Null where d is 0.
+    They are taken to differ, and to be gained, as often as those that were measured; above 100 the
+    number is right to one in a hundred. From MANY_PAIRS on it is that of a normal approximation.
+    Null where as many were gained as lost.
+
+    Args:
+        level: below which p has to be.
     """
     if gained == lost:
         return None
     share, difference = (gained + lost) / pairs, (gained - lost) / pairs
-    needed = normal_sample_size_one_tail(
-        difference, POWER, (1 - CONFIDENCE) / 2, math.sqrt(share), math.sqrt(share - difference**2)
+    spread = math.sqrt(share), math.sqrt(share - difference**2)
+    about = math.ceil(normal_sample_size_one_tail(difference, POWER, level / 2, *spread))
+    if about >= MANY_PAIRS:
+        return about
+    needed = about * 9 // 10
+    while mcnemar_power(needed, share, difference, level) < POWER:
+        needed += max(1, needed // 100)
+    return needed
+
+
+def mcnemar_power(pairs: int, share: float, difference: float, level: float) -> float:
+    """How often the exact McNemar test of so many pairs gives a p below `level`.
+
+    Args:
+        share: of the pairs that differ; difference: of the rates, positive or negative.
+    """
+    discordant = np.arange(pairs + 1)
+    chance = stats.binom.pmf(discordant, pairs, share)
+    # the most that the rarer kind may be of so many: two-sided p is twice its lower tail
+    most = stats.binom.ppf(level / 2, discordant, 0.5)
+    most -= 2 * stats.binom.cdf(most, discordant, 0.5) >= level
+    gained = (1 + difference / share) / 2
+    shown = stats.binom.cdf(most, discordant, gained) + stats.binom.cdf(
+        most, discordant, 1 - gained
     )
-    return math.ceil(needed)
+    return float(chance @ shown)
 
 
 def mean_interval(values: np.ndarray) -> dict[str, Any]:

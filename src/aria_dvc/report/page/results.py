@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aria_dvc.report.evaluation import rate_of
-from aria_dvc.report.intervals import is_shown
+from aria_dvc.report.intervals import doubt_words, is_shown
 from aria_dvc.report.metrics import pooled_curve
 from aria_dvc.settings.training import VANILLA
 
@@ -55,8 +55,7 @@ def verdict(difference: Mapping[str, Any]) -> str:
         return "no game of both"
     if not difference["undecided"]:
         return "not shown"
-    needed = difference["games_needed"]
-    return f"undecided: about {needed:,} games would tell" if needed else "undecided"
+    return doubt_words(difference)
 
 
 def learning_block(
