@@ -354,8 +354,8 @@ def test_the_offline_policy_stays_as_it_is(start, tmp_path):
     assert fingerprint(tmp_path / "out") != fingerprint(start / "policy")
     assert read_json(tmp_path / "out" / "metrics.json") == metrics
     assert set(metrics) == {
-        "iterations", "games", "updates", "final_loss", "play_seconds", "train_seconds",
-        "credit_used", "curve",
+        "iterations", "games", "updates", "final_loss", "kl_per_action", "entropy_per_action",
+        "gradient_norm", "zero_advantages", "play_seconds", "train_seconds", "credit_used", "curve",
     }  # fmt: skip
 
 
@@ -403,10 +403,13 @@ def test_worthless_scores_and_no_offline_step_leave_the_policy_alone(start, tmp_
     worthless = {"policy": "idle", "model": "zero", "iterations": 2, "credit": "reward_model"}
     idle = short(start, tmp_path / "a", refresh_every=100, **worthless)
     assert (idle["iterations"], idle["updates"], idle["final_loss"]) == (2, 0, None)
+    assert (idle["zero_advantages"], idle["gradient_norm"]) == (1.0, None)
     assert fingerprint(tmp_path / "a") == fingerprint(start / "idle")
     # The first refresh gives scores that are worth something.
     refreshed = short(start, tmp_path / "b", **worthless)
     assert refreshed["updates"] == 2
+    assert refreshed["zero_advantages"] < 1.0
+    assert refreshed["kl_per_action"] > 0.0
     assert fingerprint(tmp_path / "b") != fingerprint(start / "idle")
 
 

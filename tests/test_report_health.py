@@ -194,6 +194,11 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
         "zero_advantages",
         "95 % of its offline advantages are 0",
     ),
+    "no credit online": (
+        lambda run: run["learning"]["pair"]["online"]["aria"].update(zero_advantages=0.95),
+        "zero_advantages",
+        "95 % of its last online advantages are 0",
+    ),
     "no variance": (
         lambda run: aria(run).update(gradient_variance=0.0),
         "ratio_undefined",

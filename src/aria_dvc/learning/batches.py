@@ -70,6 +70,13 @@ def trains_nothing(data: Sequence[Member]) -> bool:
     return not any(len(example) for example, _ in data)
 
 
+def zero_share(data: Sequence[Paired]) -> float:
+    """The share of the actions that train nothing because their advantage is 0."""
+    values = np.concatenate([np.empty(0, np.float32), *(values for _, values in data)])
+    known = values[np.isfinite(values)]
+    return float((known == 0).mean()) if len(known) else 0.0
+
+
 def make_plan(
     data: Sequence[Member],
     batches: Sequence[Sequence[int] | np.ndarray],

@@ -46,7 +46,7 @@ from aria_dvc.models.saving import tidy
 from aria_dvc.models.source import ADAPTER_CONFIG, ADAPTER_WEIGHTS, ModelSource
 from aria_dvc.records.episodes import without_broken_off
 from aria_dvc.seeds import derived_seed
-from aria_dvc.settings.online import IN_PROCESS
+from aria_dvc.settings.machine import IN_PROCESS
 
 if TYPE_CHECKING:
     from aria_dvc.settings.machine import Pace
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from aria_dvc.settings.training import PolicyParams, RewardModelParams
 
 logger = logging.getLogger(__name__)
+MEASURED = ("kl_per_action", "entropy_per_action", "gradient_norm", "zero_advantages")
 # In the folder of an iteration.
 REWARDS, REFRESH = "rewards.parquet", "refresh.parquet"
 CREDITED, REFRESHED = f"credited{SUFFIX}", f"refresh{SUFFIX}"
@@ -83,8 +84,9 @@ def train_online(
     outside the cache. A row of the CSV is an iteration, log and trained role: iteration, games
     (played before, all logs together: what the policy had learned from), the columns of
     `role_rows`, credit (see fresh_credit.py), loss and gradient_norm (means over its updates; null
-    if every advantage was 0), kl_per_action and entropy_per_action (see movement.py), play_seconds
-    and train_seconds of the iteration, policy_version.
+    if every advantage was 0), kl_per_action and entropy_per_action (see movement.py),
+    zero_advantages (share of the actions), play_seconds and train_seconds of the iteration,
+    policy_version.
 
     Args:
         rollout: plays `online.games` games with the newest adapter.
@@ -95,10 +97,11 @@ def train_online(
         tracking: who is told of all updates and iterations, as one run; not of refreshes.
 
     Returns:
-        The metrics: iterations, games, updates, final_loss, play_seconds, train_seconds,
-        credit_used (of the last iteration), reward_model_refused (the last reason, if it was),
-        reward_model_unchecked (if nobody could tell its quality), and curve: log -> role -> first
-        and last win_rate, mean_reward and refused_rate.
+        The metrics: iterations, games, updates, final_loss; kl_per_action, entropy_per_action,
+        gradient_norm and zero_advantages of the last iteration (null if it trained nothing);
+        play_seconds, train_seconds, credit_used (of the last iteration), reward_model_refused (the
+        last reason, if it was), reward_model_unchecked (if nobody could tell its quality), and
+        curve: log -> role -> first and last win_rate, mean_reward and refused_rate.
 
     Raises:
         AriaError: the policy is not a LoRA adapter, or training fails.
@@ -286,12 +289,13 @@ def _metrics(state: State, history: pd.DataFrame) -> dict[str, Any]:
     """The metrics of a finished run (see `train_online`)."""
     seconds = history.drop_duplicates("iteration")[["play_seconds", "train_seconds"]].sum()
     verdict = Verdict(**state["verdict"])
-    known = history["loss"].dropna()
+    known, last = history["loss"].dropna(), history.iloc[-1].reindex(MEASURED)
     return {
         "iterations": state["iteration"],
         "games": state["games"],
         "updates": state["steps"],
         "final_loss": float(known.iloc[-1]) if len(known) else None,
+        **{name: None if pd.isna(last[name]) else float(last[name]) for name in MEASURED},
         **seconds.to_dict(),
         "credit_used": verdict.credit,
         **({"reward_model_refused": verdict.refused} if verdict.refused else {}),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from aria_dvc.aside import discard
-from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
+from aria_dvc.learning.batches import Paired, global_batches, trains_nothing, zero_share
 from aria_dvc.learning.checkpoints import process_state
 from aria_dvc.learning.examples import LogFrames
 from aria_dvc.learning.fresh_credit import Verdict
@@ -62,7 +62,8 @@ def update(
     online, done, objective = task.online, state["steps"], lesson.objective
     if not trains_nothing(lesson.material.data):
         lesson = Lesson(objective, _ready(task, state, lesson))
-    data, figures = lesson.material.data, lesson.material.figures
+    data = lesson.material.data
+    figures = {**lesson.material.figures, "zero_advantages": zero_share(objective.sequences(data))}
     if trains_nothing(data):  # every advantage is 0, and so is the gradient
         return done, {"loss": None, "gradient_norm": None, **figures}, Path(state["policy"])
     checkpoint = task.run.path / f"checkpoint-{done + online.updates}"

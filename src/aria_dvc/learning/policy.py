@@ -16,7 +16,7 @@ import torch
 from aria_dvc.chat import Renderer
 from aria_dvc.files import write_json
 from aria_dvc.learning.advantages import AGGREGATED, all_advantages, paid_by_return
-from aria_dvc.learning.batches import Paired, global_batches, trains_nothing
+from aria_dvc.learning.batches import Paired, global_batches, trains_nothing, zero_share
 from aria_dvc.learning.checkpoints import (
     RunFolder,
     finish,
@@ -44,7 +44,6 @@ from aria_dvc.learning.objective import (
     weighted_nll,
 )
 from aria_dvc.learning.objectives.base import Material, Objective
-from aria_dvc.learning.objectives.clipped import zero_share
 from aria_dvc.learning.objectives.registry import objective_of
 from aria_dvc.learning.objectives.scoring import Scorer
 from aria_dvc.learning.own_actions import sampled_examples

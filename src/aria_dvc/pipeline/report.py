@@ -313,6 +313,8 @@ CURVE = [
     "loss",
     "kl_per_action",
     "entropy_per_action",
+    "gradient_norm",
+    "zero_advantages",
 ]
 
 

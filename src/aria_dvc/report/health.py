@@ -223,6 +223,9 @@ def _policy(about: str, policy: Mapping[str, Any], online: Mapping[str, Any]) ->
     elif (policy.get("zero_advantages") or 0.0) >= MANY_ZEROS:
         words = f"{_percent(policy['zero_advantages'])} of its offline advantages are 0"
         yield Finding(about, "zero_advantages", words, "policy.advantage: centred, or more games")
+    elif (online.get("zero_advantages") or 0.0) >= MANY_ZEROS:
+        words = f"{_percent(online['zero_advantages'])} of its last online advantages are 0"
+        yield Finding(about, "zero_advantages", words, "games whose outcomes still differ")
     if "gradient_variance_ratio" in policy and gradient_ratio(dict(policy)) is None:
         words = "its gradients do not vary or too few games are there, so they have no ratio"
         yield Finding(about, "ratio_undefined", words, level="note")

@@ -15,7 +15,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from aria_dvc.learning.batches import Paired
@@ -51,13 +50,6 @@ def estimated_kl(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tenso
     return apart.exp() - 1 - apart
 
 
-def zero_share(data: Sequence[Paired]) -> float:
-    """The share of the actions that train nothing because their advantage is 0."""
-    values = np.concatenate([np.empty(0, np.float32), *(values for _, values in data)])
-    known = values[np.isfinite(values)]
-    return float((known == 0).mean()) if len(known) else 0.0
-
-
 class ClippedRatio(Objective):
     """The clipped ratio on advantages that are known from the tables."""
 
@@ -78,8 +70,7 @@ class ClippedRatio(Objective):
         return (OLD, REFERENCE) if self.params.kl > 0 else (OLD,)
 
     def ready(self, material: Material, scorer: Scorer) -> Material:
-        data = self.scored(list(material.data), scorer)
-        return Material(data, {**material.figures, "zero_advantages": zero_share(data)})
+        return Material(self.scored(list(material.data), scorer), material.figures)
 
     def scored(self, data: Sequence[Paired], scorer: Scorer) -> list[Paired]:
         """`data` with the scores that the loss reads."""
