@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 import stages.online
 from fake_game import Talker
+from fault_server import completion
 from learning_tiny import LORA, WORDS, made_up_game, tiny_model
 
 from aria_dvc.arena.assignments import Lineups, assign
+from aria_dvc.arena.evaluate import evaluate_category
+from aria_dvc.arena.served import with_adapter
 from aria_dvc.credit import chain
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json
@@ -45,19 +48,20 @@ def changed(params=PARAMS, **blocks):
 
 @pytest.fixture
 def server():
-    """A vLLM server's adapter routes; `secret` is quoted in its complaints."""
+    """A vLLM server's adapter routes, and a model that keeps half; `asked` has what it was sent."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             server.asked.append((self.path, body))
-            name = body["lora_name"]
-            status, text = 200, "Success"
+            name = body.get("lora_name")
+            status, text = 200, "Success" if name else completion("I keep 50.")
             if name in server.loaded:
                 status, text = 400, f"The lora adapter '{name}' has already been loaded."
             if server.complaint:
                 status, text = 500, server.complaint
-            server.loaded.add(name)
+            if name:
+                server.loaded.add(name)
             self.send_response(status)
             self.end_headers()
             self.wfile.write(text.encode())
@@ -79,6 +83,10 @@ def games(server):
     params = changed(online={"rollouts": "endpoint:gpu"})
     params = params.model_copy(update={"endpoints": {"gpu": endpoint}})
     return OnlineGames(params, "adversarial")
+
+
+def served(games, adapter):
+    return with_adapter(games.params, games.params.online.servers, adapter)
 
 
 @pytest.fixture
@@ -133,7 +141,7 @@ def test_a_users_own_log_of_a_game_is_played_by_the_policy_with_itself(adapter):
 def test_a_served_policy_is_recorded_as_the_policy(games, adapter):
     session = games._session("bargaining", 2, adapter, seed=3)
     assert session.served_by == ("gpu",)
-    players = session._players(games.served(adapter), ["policy", "scripted:varied"])
+    players = session._players(served(games, adapter), ["policy", "scripted:varied"])
     assert players["policy"].name == "policy"
     assert players["policy"].model == f"policy-{fingerprint(adapter)[:16]}"
     assert players["policy"].endpoint == "endpoint:gpu"
@@ -193,7 +201,7 @@ def test_a_plain_return_embeds_nothing(monkeypatch, credit):
 def test_server_loads_an_adapter_under_the_name_of_its_weights(games, server, adapter):
     name = f"policy-{fingerprint(adapter)[:16]}"
     for _ in range(2):  # a resumed run asks for the same again
-        assert games.served(adapter).endpoints["gpu"].model == name
+        assert served(games, adapter).endpoints["gpu"].model == name
     body = {"lora_name": name, "lora_path": str(adapter)}
     assert server.asked == [("/v1/load_lora_adapter", body)] * 2
 
@@ -204,14 +212,14 @@ def test_games_are_dealt_to_several_servers_that_all_load_the_adapter(games, ser
     other = endpoint.model_copy(update={"max_concurrency": 3})
     params = params.model_copy(update={"endpoints": {"gpu": endpoint, "other": other}})
     both = OnlineGames(params, "adversarial")
-    served = both.served(adapter)
-    assert {e.model for e in served.endpoints.values()} == {f"policy-{fingerprint(adapter)[:16]}"}
+    loaded = served(both, adapter)
+    assert {e.model for e in loaded.endpoints.values()} == {f"policy-{fingerprint(adapter)[:16]}"}
     assert [path for path, _ in server.asked] == ["/v1/load_lora_adapter"] * 2
     context = PlayerContext(
-        served.collect,
-        served.pace,
+        loaded.collect,
+        loaded.pace,
         ModelSource("none"),
-        endpoints=served.endpoints,
+        endpoints=loaded.endpoints,
         served_by=both._session("bargaining", 2, adapter, seed=3).served_by,
     )
     player = context.player("policy")
@@ -245,6 +253,24 @@ def test_a_game_stays_on_the_server_where_it_began():
     assert asked[-1] == 0
 
 
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_policy_is_judged_on_the_servers_that_play_it(games, server, adapter, trained):
+    """Under the name of its adapter; the base model under its own."""
+    games_of = {
+        "bargaining": PARAMS.evaluate.games["bargaining"].model_copy(update={"episodes": 2})
+    }
+    params = changed(games.params, evaluate={"rollouts": "endpoint:gpu", "games": games_of})
+    params = params.model_copy(update={"logs": {"bargaining": params.logs["bargaining"]}})
+    table = evaluate_category(params, "a", "adversarial", adapter if trained else None)
+    name = f"policy-{fingerprint(adapter)[:16]}"
+    assert len(table) == 2 * 2 * 2  # roles, opponents
+    loads = [body for path, body in server.asked if path == "/v1/load_lora_adapter"]
+    assert [body["lora_name"] for body in loads] == [name] * trained
+    chats = [body for path, body in server.asked if path == "/v1/chat/completions"]
+    assert {body["model"] for body in chats} == {name if trained else "base"}
+    assert (table["completion_tokens"] > 0).all()
+
+
 def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, monkeypatch):
     monkeypatch.setenv("GPU_KEY", "sesame")
     endpoint = games.params.endpoints["gpu"].model_copy(
@@ -253,7 +279,7 @@ def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, 
     params = games.params.model_copy(update={"endpoints": {"gpu": endpoint}})
     server.complaint = "rank 64 is\ntoo high for sesame " + "x" * 300
     with pytest.raises(AriaError, match=r"HTTP 500 rank 64 is too high for \*{3} x+\)") as caught:
-        OnlineGames(params, "adversarial").served(adapter)
+        served(OnlineGames(params, "adversarial"), adapter)
     assert "x" * 200 not in str(caught.value)
 
 

@@ -89,6 +89,8 @@ def set_at(raw, path, value):
         ("online.rollouts", "endpoint:x", "online.rollouts: no endpoint x"),
         ("online.rollouts", ["endpoint:x", "vllm"], "online.rollouts: vllm is neither"),
         ("online.rollouts", [], "online.rollouts: an empty list plays nothing"),
+        ("evaluate.rollouts", ["endpoint:x"], "evaluate.rollouts: no endpoint x"),
+        ("evaluate.rollouts", [], "evaluate.rollouts: an empty list plays nothing"),
         ("policy.lora.target_modules", [], "policy.lora.target_modules: list should have at least"),
         ("policy.learning_rate", float("inf"), "policy.learning_rate: input should be a finite"),
         ("prepare.players", ["bases"], "prepare.players.0: input should be 'policy'"),
@@ -286,12 +288,16 @@ def test_the_estimator_judges_no_fresh_games(raw):
         ("scripted:mixed", ["scripted:varied", "scripted:fair"], "fair"),
         ("scripted:hard", "scripted:mixed", "hard"),
         ("scripted:varied", "scripted:varied", "varied"),
-        ("scripted:mixed", "scripted:varied", None),
+        ("scripted:mixed", "scripted:varied", "varied"),  # it taught in the warm start
+        ("scripted:hard", "scripted:best_response", "best_response"),
+        ({"policy": 1, "base": 1}, "base", "base"),
+        ({"policy": 1, "endpoint:x": 1}, ["scripted:fair", "endpoint:x"], "endpoint:x"),
         ("scripted:hard", ["scripted:fair", "scripted:conceding"], None),
         ("policy", "base", None),
     ],
 )
 def test_who_judges_has_not_trained_unless_that_is_allowed(raw, bob, judge, shared):
+    raw["endpoints"] = {"x": {"base_url": "http://127.0.0.1:1/v1", "model": "m"}}
     set_at(raw, BOB, bob)
     raw["logs"]["bargaining"]["players"]["alice"] = "policy"
     raw["evaluate"]["games"]["bargaining"]["opponents"] = {"alice": judge, "bob": judge}
@@ -301,6 +307,40 @@ def test_who_judges_has_not_trained_unless_that_is_allowed(raw, bob, judge, shar
             check_params(raw)
         set_at(raw, "evaluate.allow_training_opponents", True)
     check_params(raw)
+
+
+def test_who_taught_in_no_warm_start_may_judge(raw):
+    judges = {"alice": "scripted:best_response", "bob": "scripted:best_response"}
+    raw["evaluate"]["games"]["bargaining"]["opponents"] = judges
+    with pytest.raises(AriaError, match="best_response would judge.* the dialogues of the warm st"):
+        check_params(raw)
+    set_at(raw, "base_model.warm_start", False)
+    check_params(raw)
+
+
+def test_who_plays_in_another_game_of_the_category_does_not_judge(raw):
+    raw["logs"]["negotiation"]["players"]["bob"] = {"policy": 1, "scripted:fair": 1}
+    with pytest.raises(
+        AriaError,
+        match=r"evaluate\.games\.bargaining\.opponents: fair would .* logs\.negotiation\.players",
+    ):
+        check_params(raw)
+
+
+def test_whoever_answers_in_a_guessing_game_is_its_world(raw):
+    raw["endpoints"] = {"x": {"base_url": "http://127.0.0.1:1/v1", "model": "m"}}
+    set_at(raw, "logs.guess_my_city.players.oracle", "endpoint:x")
+    set_at(raw, "evaluate.games.guess_my_city.opponents.oracle", "endpoint:x")
+    check_params(raw)
+
+
+def test_a_whole_model_is_judged_in_process(raw):
+    raw["endpoints"] = {"x": {"base_url": "http://127.0.0.1:1/v1", "model": "m"}}
+    set_at(raw, "evaluate.rollouts", "endpoint:x")
+    assert check_params(raw).evaluate.servers == ("x",)
+    raw["variants"]["whole"] = {"lora": None}
+    with pytest.raises(AriaError, match=r"evaluate\.rollouts: whole has no lora"):
+        check_params(raw)
 
 
 def test_what_is_not_used_is_not_refused(raw):

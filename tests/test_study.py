@@ -134,7 +134,9 @@ def test_an_arm_is_an_experiment_and_the_name_of_what_it_trains(tmp_path):
 def test_a_missing_key_is_named(tmp_path):
     config = tmp_path / "study.yaml"
     config.write_text("seeds: [0]\n")
-    with pytest.raises(AriaError, match=r"reference: field required.*see configs/study/credit\.yaml"):
+    with pytest.raises(
+        AriaError, match=r"reference: field required.*see configs/study/credit\.yaml"
+    ):
         load_study(config)
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from aria_dvc.embedder_specs import embedder_weights
 from aria_dvc.errors import AriaError
 from aria_dvc.params_errors import told
-from aria_dvc.player_checks import pool_problems, seat_problems
+from aria_dvc.player_checks import judge_problems, pool_problems, seat_problems
 from aria_dvc.player_specs import endpoint_name, find_endpoint, parse_spec, specs_of, weights_of
 from aria_dvc.policy_checks import estimator_problems, objective_problems
 from aria_dvc.records.names import ADVERSARIAL, GRIDS, KNOWLEDGE, PLAYABLE, REWARD_RULES
@@ -21,7 +21,7 @@ from aria_dvc.settings.block import Block
 from aria_dvc.settings.dialogues import LANGUAGE_MODELS, SENTENCE_MODELS
 from aria_dvc.settings.evaluation import TERMS
 from aria_dvc.settings.intentions import CreditMethod
-from aria_dvc.settings.online import IN_PROCESS
+from aria_dvc.settings.machine import IN_PROCESS
 from aria_dvc.settings.training import VANILLA, Estimated, PlainReturn, PolicyMethod, PolicyParams
 from aria_dvc.suggestions import did_you_mean
 
@@ -50,10 +50,17 @@ def problems_of(params: Params) -> list[str]:
         *_method_problems(params),
         *_variant_problems(params),
         *_player_problems(params),
-        *pool_problems(params.logs, params.evaluate, params.prepare.players),
+        *pool_problems(params.logs, params.prepare.players),
+        *judge_problems(params.logs, params.evaluate, _taught(params)),
         *_online_problems(params),
+        *_rollout_problems(params),
         *_model_problems(params),
     ]
+
+
+def _taught(params: Params) -> list[str]:
+    """The games whose language the warm start teaches."""
+    return params.base_model.games if params.base_model.warm_start else []
 
 
 def _k_problems(params: Params) -> list[str]:
@@ -237,10 +244,8 @@ def _named_players(params: Params) -> Iterator[tuple[str, str]]:
         yield "embed.source", params.embed.source
     if params.report.names != TERMS:
         yield "report.names", params.report.names
-    if params.online.variants:
-        for spec in params.online.servers:
-            if endpoint_name(spec) is not None:
-                yield "online.rollouts", spec
+    for where, rollouts in _rollouts(params):
+        yield from ((where, spec) for spec in rollouts if endpoint_name(spec) is not None)
 
 
 def _spec_problem(params: Params, spec: str) -> str:
@@ -275,11 +280,31 @@ def _online_problems(params: Params) -> Iterator[str]:
         log = params.logs[name]
         if online.variants and log.is_played and "policy" not in specs_of(log.players):
             yield f"logs.{name}.players: online training needs `policy` among them"
-    for spec in online.servers:
-        if endpoint_name(spec) is None:
-            yield f"online.rollouts: {spec} is neither in_process nor endpoint:NAME"
-    if not online.servers and online.rollouts != IN_PROCESS:
-        yield "online.rollouts: an empty list plays nothing: name endpoints, or in_process"
+
+
+def _rollouts(params: Params) -> Iterator[tuple[str, list[str]]]:
+    """(where it stands, who plays the policy) of what is used."""
+    named = {"evaluate": params.evaluate.rollouts}
+    if params.online.variants:
+        named["online"] = params.online.rollouts
+    for block, rollouts in named.items():
+        yield f"{block}.rollouts", [rollouts] if isinstance(rollouts, str) else rollouts
+
+
+def _rollout_problems(params: Params) -> Iterator[str]:
+    for where, rollouts in _rollouts(params):
+        for spec in rollouts:
+            if spec != IN_PROCESS and endpoint_name(spec) is None:
+                yield f"{where}: {spec} is neither in_process nor endpoint:NAME"
+        if not rollouts:
+            yield f"{where}: an empty list plays nothing: name endpoints, or in_process"
+    for name in params.variants if params.evaluate.servers else ():
+        policy = params.variant(name)
+        if policy.method != "none" and policy.lora is None:
+            yield (
+                f"evaluate.rollouts: {name} has no lora, and servers load an adapter, not a whole "
+                "model: describe one, or use in_process"
+            )
 
 
 def _model_problems(params: Params) -> Iterator[str]:

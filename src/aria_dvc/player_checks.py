@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from aria_dvc.player_specs import specs_of, strategies_of, weights_of
+from aria_dvc.player_specs import endpoint_name, specs_of, strategies_of, weights_of
 from aria_dvc.records.names import (
+    ADVERSARIAL,
     ENVIRONMENTS,
     GAME_ROLES,
     GAME_STRATEGIES,
+    PLAYABLE,
     STRATEGY_NAMES,
+    WARM_START_CAST,
     is_trained,
 )
 from aria_dvc.settings.dialogues import LogSource
-from aria_dvc.settings.evaluation import EvaluateParams, GameEvaluation
+from aria_dvc.settings.evaluation import EvaluateParams
 from aria_dvc.suggestions import did_you_mean
 
 
-def pool_problems(
-    logs: Mapping[str, LogSource], evaluate: EvaluateParams, trained: Collection[str]
-) -> Iterator[str]:
-    """Pools that cannot be drawn from, that teach nothing, or that give evaluation away.
+def pool_problems(logs: Mapping[str, LogSource], trained: Collection[str]) -> Iterator[str]:
+    """Pools that cannot be drawn from, or that teach nothing.
 
     trained: kinds of player whose utterances get credit (`prepare.players`).
     """
@@ -34,8 +35,6 @@ def pool_problems(
             if not any(is_trained(spec, trained) for spec in specs):
                 kinds = ", ".join(trained)
                 yield f"logs.{name}.players: nobody is of the kinds in prepare.players ({kinds})"
-            if name in evaluate.games and not evaluate.allow_training_opponents:
-                yield from _shared_strategies(name, evaluate.games[name], specs)
 
 
 def _weight_problems(name: str, log: LogSource) -> Iterator[str]:
@@ -45,18 +44,47 @@ def _weight_problems(name: str, log: LogSource) -> Iterator[str]:
             yield f"logs.{name}.players.{role}: weights must be 0 or more, and one above 0"
 
 
-def _shared_strategies(name: str, game: GameEvaluation, training: list[str]) -> Iterator[str]:
-    """Strategies by which a policy is judged though it has been trained against them.
+def judge_problems(
+    logs: Mapping[str, LogSource], evaluate: EvaluateParams, taught: Collection[str]
+) -> Iterator[str]:
+    """Opponents by whom a policy is judged though it has been trained with them.
 
-    Only scripted opponents count: the embedded oracle of a guessing game is its world.
+    A policy learns from all logs of its category. Who answers in a guessing game is its world, and
+    no opponent.
+
+    Args:
+        taught: games whose language the warm start teaches.
     """
-    judges = [spec for role in game.opponents for spec in game.facing(role)]
-    if shared := sorted(strategies_of(judges) & strategies_of(training)):
-        yield (
-            f"evaluate.games.{name}.opponents: {', '.join(shared)} would judge, but also plays in "
-            f"logs.{name}.players, itself or in a mixture: name another, or set "
-            "evaluate.allow_training_opponents: true"
-        )
+    for game, wanted in evaluate.games.items():
+        if game not in logs or evaluate.allow_training_opponents:
+            continue
+        judges = _opponents({role: wanted.facing(role) for role in wanted.opponents}, game)
+        for where, opponents in _training(logs, logs[game].category, taught):
+            if shared := sorted(judges & opponents):
+                yield (
+                    f"evaluate.games.{game}.opponents: {', '.join(shared)} would judge, but also "
+                    f"plays in {where}, itself or in a mixture: name another, or set "
+                    "evaluate.allow_training_opponents: true"
+                )
+
+
+def _training(
+    logs: Mapping[str, LogSource], category: str, taught: Collection[str]
+) -> Iterator[tuple[str, set[str]]]:
+    """(where, its opponents) of all that a policy of the category learns from."""
+    for name, log in logs.items():
+        if log.category == category and log.is_played:
+            seated = {role: list(weights_of(pool)) for role, pool in log.players.items()}
+            yield f"logs.{name}.players", _opponents(seated, name)
+    if any(PLAYABLE.get(game) == category == ADVERSARIAL for game in taught):
+        yield "the dialogues of the warm start", set(WARM_START_CAST)
+
+
+def _opponents(seated: Mapping[str, Sequence[str]], game: str) -> set[str]:
+    """The strategies of the scripted players, and the models that stay as they are."""
+    specs = [spec for role, at in seated.items() if role != ENVIRONMENTS.get(game) for spec in at]
+    models = {spec for spec in specs if spec == "base" or endpoint_name(spec) is not None}
+    return strategies_of(specs) | models
 
 
 def seat_problems(logs: Mapping[str, LogSource], evaluate: EvaluateParams) -> Iterator[str]:

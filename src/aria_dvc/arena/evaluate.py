@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aria_dvc.arena.served import with_adapter
 from aria_dvc.arena.sessions import Session
 from aria_dvc.arena.side_by_side import play_side_by_side
 from aria_dvc.errors import AriaError
@@ -41,11 +42,14 @@ def evaluate_category(
         policy: the trained policy: a LoRA folder, or a whole model's; None plays the base model.
 
     Raises:
-        AriaError: no opponent is named for a role, or a player cannot be reached.
+        AriaError: no opponent is named for a role, a player cannot be reached, or a server does not
+            load the policy.
     """
     import pandas as pd
 
     games = params.games_of(category)
+    if policy is not None:
+        params = with_adapter(params, params.evaluate.servers, policy)
     sides = [one for game in games for one in _sessions(params, game, policy)]
     played = play_side_by_side(params, [session for _, session in sides], f"evaluate {variant}")
     rows = [
@@ -79,6 +83,7 @@ def _sessions(params: Params, name: str, policy: Path | None) -> Iterator[tuple[
                     own_model=policy if whole else None,
                     reward=params.reward_rule(name),
                     purpose=seed_purpose(role, others.values()),
+                    served_by=params.evaluate.servers,
                 ),
             )
 

@@ -25,7 +25,7 @@ from aria_dvc.learning.reward_model import backbone_of
 from aria_dvc.learning.scorer import RewardScorer
 from aria_dvc.learning.scorer_client import RemoteScorer
 from aria_dvc.models.source import ModelSource
-from aria_dvc.settings.online import IN_PROCESS
+from aria_dvc.settings.machine import IN_PROCESS
 from aria_dvc.settings.training import CREDITED
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from aria_dvc.arena.served import with_adapter
 from aria_dvc.arena.sessions import Session
 from aria_dvc.arena.side_by_side import play_side_by_side
 from aria_dvc.credit.chain import credit_table, labelled
@@ -17,10 +18,8 @@ from aria_dvc.games.decided import tell_decisions
 from aria_dvc.games.registry import get_game
 from aria_dvc.intentions.embedding import embed_texts, embedder_identity
 from aria_dvc.intentions.log import Log
-from aria_dvc.models.fingerprint import fingerprint
 from aria_dvc.params import Params
-from aria_dvc.player_specs import TRAINED_ONLINE, endpoint_name, find_endpoint, specs_of
-from aria_dvc.servers.adapters import serve_adapter
+from aria_dvc.player_specs import TRAINED_ONLINE, endpoint_name, specs_of
 from aria_dvc.settings.training import PlainReturn
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class OnlineGames:
     def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
         """`online.games` games with the policy that `adapter` makes, dealt to all games."""
         online = self.params.online
-        params = self.served(adapter) if online.servers else self.params
+        params = with_adapter(self.params, online.servers, adapter)
         counts = dealt(online.games, online.repeats, list(self._weights.values()))
         sessions = [
             self._session(game, count, adapter, seed)
@@ -74,34 +73,15 @@ class OnlineGames:
             purpose=f"online {seed}",
             repeats=self.params.online.repeats,
             trained=TRAINED_ONLINE,
-            served_by=self._servers,
+            served_by=self.params.online.servers,
         )
-
-    @property
-    def _servers(self) -> tuple[str, ...]:
-        """The names of the endpoints that play the policy."""
-        return tuple(spec.removeprefix("endpoint:") for spec in self.params.online.servers)
-
-    def served(self, adapter: Path) -> Params:
-        """Have every vLLM server load `adapter` under a name of its own; the params that use it.
-
-        The name follows from the weights, so what a server has loaded before is the same.
-
-        Raises:
-            AriaError: a server does not load the adapter.
-        """
-        model, endpoints = f"policy-{fingerprint(adapter)[:16]}", dict(self.params.endpoints)
-        for name in self._servers:
-            endpoint = find_endpoint(name, endpoints)
-            endpoints[name] = serve_adapter(name, endpoint, model, adapter)
-        return self.params.model_copy(update={"endpoints": endpoints})
 
     def inputs(self) -> dict[str, Any]:
         """Everything that decides how games come out and are credited, beside policy and seed."""
         params = self.params
         blocks = ("collect", "prepare", "embed", "cluster", "select_k")
         seated = [spec for game in self._games for spec in specs_of(params.logs[game].players)]
-        used = {*self._servers, *map(endpoint_name, seated)}
+        used = {*params.online.servers, *map(endpoint_name, seated)}
         return {
             "k": params.k,
             "games": {game: params.logs[game].model_dump() for game in self._games},

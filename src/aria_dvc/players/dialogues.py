@@ -12,9 +12,8 @@ from aria_dvc.games.guessing import GuessingMatch
 from aria_dvc.games.household import HouseholdMatch
 from aria_dvc.games.registry import get_game
 from aria_dvc.players.scripted import OWN, ScriptedPlayer, SelfPlaying
+from aria_dvc.records.names import WARM_START_CAST
 
-ADVERSARIAL = ("varied", "varied", "varied", "best_response")
-"""None that judges in the shipped evaluation, so that its opponents are strangers."""
 AGENTS = ("steady",)
 """A model learns one tree of questions from the fewest dialogues; further habits cost success."""
 LONGEST_DEAL = 8
@@ -73,7 +72,7 @@ def _weight(config: Config) -> int:
 def _cast(match: Match, rng: random.Random) -> dict[str, ScriptedPlayer] | None:
     """A scripted player for every role; None where there is none."""
     if isinstance(match, AlternatingMatch):
-        return {role: ScriptedPlayer(rng.choice(ADVERSARIAL)) for role in match.roles}
+        return {role: ScriptedPlayer(rng.choice(WARM_START_CAST)) for role in match.roles}
     if isinstance(match, GuessingMatch):
         return {"agent": ScriptedPlayer(rng.choice(AGENTS)), "oracle": ScriptedPlayer("oracle")}
     if isinstance(match, HouseholdMatch):

@@ -49,6 +49,8 @@ GAME_STRATEGIES = {
 STRATEGY_NAMES = tuple(dict.fromkeys(name for names in GAME_STRATEGIES.values() for name in names))
 # Strategies that play every turn by one of others.
 MIXTURES = {"mixed": ("conceding", "hard", "fair", "best_response")}
+# Who plays the dialogues of adversarial games from which a warm start learns, as often as here.
+WARM_START_CAST = ("varied", "varied", "varied", "best_response")
 # Kinds of player who may have a rewarded role: what stands before the colon of a spec.
 PlayerKind = Literal["policy", "base", "scripted", "endpoint"]
 # What the contributions of an episode are fitted to (credit/methods/progress.py).

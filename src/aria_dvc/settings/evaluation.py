@@ -6,6 +6,7 @@ from pydantic import Field
 
 from aria_dvc.settings.block import Block
 from aria_dvc.settings.dialogues import PlaySettings
+from aria_dvc.settings.machine import IN_PROCESS, Rollouts, servers_of
 
 TERMS = "terms"
 
@@ -31,10 +32,16 @@ class GameEvaluation(Block):
 
 
 class EvaluateParams(PlaySettings):
+    rollouts: Rollouts = IN_PROCESS
     allow_training_opponents: bool = Field(
         description="false refuses opponents whose strategy also plays in training"
     )
     games: dict[str, GameEvaluation] = Field(description="one block a game that can be played")
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of the endpoints that play the policy; none if it plays in process."""
+        return servers_of(self.rollouts)
 
 
 class ReportParams(Block):

@@ -8,6 +8,14 @@ from pydantic import Field, field_validator
 
 from aria_dvc.settings.block import Block, address, variable
 
+IN_PROCESS = "in_process"
+Rollouts = Annotated[
+    str | list[str],
+    Field(
+        description="who plays the policy: in_process, or endpoint:NAME (a vLLM server of the base "
+        "model that loads the adapter), or a list of such, to which games are dealt"
+    ),
+]
 Precision = Literal["auto", "float32", "bfloat16"]
 Tracker = Literal["tensorboard", "wandb", "trackio", "dvclive"]
 
@@ -43,6 +51,12 @@ class Endpoint(Block):
     @classmethod
     def _is_a_variable(cls, name: str | None) -> str | None:
         return variable(name)
+
+
+def servers_of(rollouts: str | list[str]) -> tuple[str, ...]:
+    """The names of the endpoints in a `Rollouts`; none for in_process."""
+    named = [rollouts] if isinstance(rollouts, str) else rollouts
+    return tuple(spec.removeprefix("endpoint:") for spec in named if spec != IN_PROCESS)
 
 
 class Pace(Block):

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from aria_dvc.settings.block import Block, address, variable
-
-IN_PROCESS = "in_process"
+from aria_dvc.settings.machine import IN_PROCESS, Rollouts, servers_of
 
 
 class OnlineCourse(Block):
@@ -59,10 +58,7 @@ class OnlineParams(Block):
     replay: int = Field(
         ge=1, description="iterations whose games the updates draw on; 1 = only the newest"
     )
-    rollouts: str | list[str] = Field(
-        description="in_process, or endpoint:NAME (a vLLM server that reloads the adapter), or a "
-        "list of such, to which games are dealt"
-    )
+    rollouts: Rollouts
     scorer: str = Field(
         description="in_process, or the URL of `aria serve-reward-model` on another machine, "
         "whose business the refresh then is",
@@ -90,7 +86,6 @@ class OnlineParams(Block):
         return self.model_copy(update={**own, "by_category": {}})
 
     @property
-    def servers(self) -> list[str]:
-        """The endpoints that play the policy, as endpoint:NAME; none if it plays in process."""
-        named = [self.rollouts] if isinstance(self.rollouts, str) else self.rollouts
-        return [name for name in named if name != IN_PROCESS]
+    def servers(self) -> tuple[str, ...]:
+        """The names of the endpoints that play the policy; none if it plays in process."""
+        return servers_of(self.rollouts)
