@@ -6,6 +6,8 @@ import csv
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from aria_dvc.games.registry import get_game
 from aria_dvc.oracles.city import oracle as city
@@ -14,7 +16,9 @@ from aria_dvc.oracles.city.targets import cities
 from aria_dvc.oracles.objects import oracle as objects_oracle
 from aria_dvc.oracles.objects.guesses import winning_names
 from aria_dvc.oracles.objects.oracle import NO, YES
+from aria_dvc.oracles.objects.table import written
 from aria_dvc.oracles.objects.targets import objects
+from aria_dvc.oracles.objects.words import JOINING
 from aria_dvc.players.questioners import guessed_by
 
 DATA = Path(__file__).parent / "data"
@@ -139,6 +143,114 @@ def test_plain_guesses_win_and_are_confirmed(game, target, question):
 )
 def test_what_is_no_guess_wins_nothing(game, target, question):
     assert not wins(game, target, question)
+
+
+DESCRIBING = (
+    "pet", "real", "house", "kitchen", "wedding", "acoustic", "wooden", "metal", "plush", "toy",
+    "stuffed", "paper", "small", "red", "sharp", "wild", "sea", "office", "soft", "electric",
+    "pocket", "frumious",
+)  # fmt: skip
+"""Words before a name: kinds, materials, colours, copies, other things and nonsense."""
+
+
+@pytest.mark.parametrize("target", objects(), ids=lambda target: target.name)
+def test_a_described_object_is_confirmed_exactly_where_it_wins(target):
+    oracle = objects_oracle.oracle(target.name)
+    other = objects()[(objects().index(target) + 17) % len(objects())]
+    for described in DESCRIBING:
+        for form in ("Is it a {}?", "Could it be a {}?", "{}, right?", "I think it's a {}."):
+            for name in winning_names(target):
+                question = form.format(f"{described} {name}")
+                assert oracle.is_guess(question) == (oracle.answer(question).text == YES), question
+            question = form.format(f"{described} {other.name.lower()}")
+            assert not oracle.is_guess(question), question
+            assert oracle.answer(question).text != YES, question
+
+
+@settings(deadline=None)
+@given(st.sampled_from(objects()), st.sampled_from(sorted(written("is"))), st.data())
+def test_any_known_description_before_a_name_is_no_way_around_the_win(target, described, data):
+    assume((JOINING | {"of", "a", "an", "the"}).isdisjoint(described.split()))
+    form = data.draw(st.sampled_from(FORMS["twenty_questions"]))
+    name = data.draw(st.sampled_from(winning_names(target)))
+    question = form.replace("{}", f"{described} {name}")
+    confirmed = objects_oracle.oracle(target.name).answer(question).text == YES
+    assert wins("twenty_questions", target.name, question) == confirmed, question
+
+
+@pytest.mark.parametrize(
+    ("target", "phrases"),
+    [
+        ("Cat", "pet cat|real cat|domestic cat|cat that people keep as a pet"),
+        ("Cat", "furry animal and a cat"),
+        ("Key", "house key"),
+        ("Ring", "wedding ring|ring worn on a finger|diamond ring"),
+        ("Guitar", "acoustic guitar"),
+        ("Knife", "kitchen knife"),
+        ("Orange", "sweet orange"),
+        ("Paper", "white piece of paper"),
+        ("Boots", "pair of leather boots"),
+        ("Couch", "plush couch|one of the couches"),
+        ("Scissors", "scissor|sharp scissor"),
+    ],
+)
+def test_a_description_that_fits_wins(target, phrases):
+    for phrase in phrases.split("|"):
+        for form in ("Is it a {}?", "I think it is a {}."):
+            question = form.format(phrase).replace("a one of", "one of")
+            assert objects_oracle.oracle(target).answer(question).text == YES, question
+            assert wins("twenty_questions", target, question), question
+
+
+OTHER_THINGS = (
+    """
+hot dog|sea dog|corn dog|teddy bear|gummy bear|sea horse|saw horse|clothes horse|sea cow|sea lion
+toy cat|plush cat|stuffed cat|plush dog|paper plane|toy car|toy train|cable car|space ship|seat belt
+car boot|pool table|river bed|sea bed|play pen|toilet paper|wall paper|sweet potato|pop corn
+license plate|home plate|hot plate|toilet bowl|world cup|measuring cup|fire drill|see saw
+desk phone|house phone|boxing ring|key ring|ear drum|oil drum|computer mouse|piggy bank|star fish
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
+)
+
+
+@pytest.mark.parametrize("other", OTHER_THINGS)
+def test_another_thing_whose_name_ends_in_a_target_is_neither_confirmed_nor_wins(other):
+    for target in objects():
+        oracle = objects_oracle.oracle(target.name)
+        for form in ("Is it a {}?", "Could it be a {}?", "Is it a real {}?", "Is it {}s?"):
+            question = form.format(other)
+            assert oracle.answer(question).text != YES, (target.name, question)
+            assert not oracle.is_guess(question), (target.name, question)
+
+
+@pytest.mark.parametrize(
+    ("target", "question"),
+    [
+        ("Cat", "My guess: a dog. Is it a cat?"),
+        ("Cat", "My guess: a dog. Is it a pet cat?"),
+        ("Cat", "I believe it is a pet dog. Is it a cat?"),
+        ("Paper", "Is it made of wood and paper?"),
+        ("Paper", "Is it used with a pen and paper?"),
+        ("Ring", "Is it ringing?"),
+        ("Jacket", "Is it coated?"),
+        ("Knife", "Is it a pocket knife?"),
+        ("Table", "Is it a dining table?"),
+    ],
+)
+def test_what_wavers_or_cannot_be_known_is_not_confirmed(target, question):
+    assert objects_oracle.oracle(target).answer(question).text != YES
+    assert not wins("twenty_questions", target, question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Is it orange in color?", "Is it orange on the outside?", "Is it round and orange?"],
+)
+def test_a_colour_is_confirmed_and_is_no_fruit(question):
+    assert objects_oracle.oracle("Orange").answer(question).text == YES
+    assert not wins("twenty_questions", "Orange", question)
 
 
 def test_a_guess_by_a_synonym_is_heard_by_scripted_players():

@@ -18,7 +18,7 @@ from aria_dvc.oracles.objects.question import read_question
 from aria_dvc.oracles.objects.shades import shade
 from aria_dvc.oracles.objects.spelling import spelling
 from aria_dvc.oracles.objects.table import UNKNOWN, Extent, everything, extent, look_up, written
-from aria_dvc.oracles.objects.words import GENERIC, JOINING, key
+from aria_dvc.oracles.objects.words import GENERIC, IMITATING, JOINING, key
 
 MAX_WORDS = 40
 """Longer sentences are no question that the table covers; it also bounds nested clauses."""
@@ -27,11 +27,30 @@ MAX_WORDS = 40
 @lru_cache(maxsize=4096)
 def meaning(question: str) -> Extent:
     """The objects of which the question is to be answered with yes, and those with no."""
-    plain = read_question(question)
-    if not plain or plain.count(" ") >= MAX_WORDS:
-        return UNKNOWN
-    found = spelling(plain)
+    plain = _plain(question)
+    found = spelling(plain) if plain else UNKNOWN
     return found if found is not None else _question(plain) or UNKNOWN
+
+
+@lru_cache(maxsize=4096)
+def said_to_be(question: str) -> str:
+    """What the question says the object is, in plain words: `a pet cat`; "" for other claims."""
+    match = patterns.FORM.match(_plain(question))
+    rest = _bare(match["rest"]) if match else ""
+    if not match or match["subject"] == "there":
+        return ""
+    if match["subject"] != "it":
+        called = patterns.CALLED.match(rest)
+        return called[1] if called else ""
+    being = match["aux"] in patterns.BE or rest.startswith("be ")
+    return rest.removeprefix("be ") if being else ""
+
+
+@lru_cache(maxsize=4096)
+def _plain(question: str) -> str:
+    """The plain form of a question that is short enough to be read; else ""."""
+    plain = read_question(question)
+    return plain if plain.count(" ") < MAX_WORDS else ""
 
 
 def _question(plain: str) -> Extent | None:
@@ -44,8 +63,7 @@ def _question(plain: str) -> Extent | None:
     if match["subject"] == "there":
         return _has(rest, False)
     possible = match["aux"] in patterns.MODAL or bool(patterns.POSSIBLE.search(rest))
-    bare = _clean(patterns.POSSIBLE.sub(" ", patterns.STRICT.sub(" ", rest)))
-    found = _read(match["aux"], match["subject"], bare, possible)
+    found = _read(match["aux"], match["subject"], _bare(rest), possible)
     found = found if found is not None else _others(plain)
     if found is not None and patterns.STRICT.search(rest):
         return Extent(frozenset(), found.no)  # what is not so is not always so
@@ -57,7 +75,7 @@ def _read(aux: str, subject: str, rest: str, possible: bool) -> Extent | None:
         return _owned_by_most()
     if subject != "it":
         return negatable(rest, lambda part: _you(part, possible))
-    if aux in {"is", "are", "was", "were"}:
+    if aux in patterns.BE:
         return _be(rest, possible)
     if rest.startswith("be "):
         return _be(rest[3:], possible)
@@ -72,7 +90,9 @@ def _owned_by_most() -> Extent | None:
     return Extent(used.yes, kept.no - used.yes) if used and kept else None
 
 
-def _clean(text: str) -> str:
+def _bare(rest: str) -> str:
+    """Without `ever`, `only` and the words that soften a claim."""
+    text = patterns.POSSIBLE.sub(" ", patterns.STRICT.sub(" ", rest))
     text = patterns.SOFT.sub(" ", patterns.CHIEFLY.sub("chiefly", text))
     return re.sub(r"\s+", " ", text).strip(" ,")
 
@@ -273,10 +293,8 @@ def _you_one(text: str, possible: bool) -> Extent | None:
         found = _first_match(patterns.DONE_WITH, text, possible)
     if found is None:
         found = _shortened("you", text, possible)
-    named_so = re.match(
-        r"^(?:consider|call|describe|classify|say) it (?:is |as |to be )?(.+)$", text
-    )
-    return _be(named_so[1], possible) if named_so and found is None else found
+    called = patterns.CALLED.match(text)
+    return _be(called[1], possible) if called and found is None else found
 
 
 # --- noun phrases ---------------------------------------------------------------------------------
@@ -366,6 +384,13 @@ def _modifiers(words: list[str], possible: bool) -> Extent:
 
 
 def _modifier(phrase: str, possible: bool) -> Extent | None:
+    if phrase in IMITATING:
+        made, found = look_up("is", "man made"), _described_as(phrase, possible)
+        return made and found and made & found
+    return _described_as(phrase, possible)
+
+
+def _described_as(phrase: str, possible: bool) -> Extent | None:
     found = look_up("is", phrase, possible)
     for frame in ("made", "at", "use", "you", "by", "noun"):
         if found is None and phrase in written(frame):

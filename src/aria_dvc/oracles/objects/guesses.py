@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
-from aria_dvc.oracles.guesses import AM_I_RIGHT, SURE, GuessGrammar, is_guess
+from aria_dvc.oracles.guesses import AM_I_RIGHT, SURE, GuessGrammar, guess_sentence, is_guess
+from aria_dvc.oracles.objects.claims import meaning, said_to_be
+from aria_dvc.oracles.objects.patterns import RELATIVE
 from aria_dvc.oracles.objects.question import KIND
+from aria_dvc.oracles.objects.shades import shade
 from aria_dvc.oracles.objects.targets import Object, find_object, objects
+from aria_dvc.oracles.objects.words import JOINING, plurals
 from aria_dvc.oracles.text import fold
 
 _THING = (
@@ -40,18 +44,89 @@ _GRAMMAR = GuessGrammar(
     )
 )
 
+_NOT_DESCRIBING = JOINING - {"used", "made", "found"} | {"of", "a", "an", "the", "it", "you"}
+"""Words that no description before a name contains."""
+_KIND_OF = re.compile(r"\b(?:kind|type|sort|form|variety)s? of\b")
+"""What is a kind of cat is spoken of, and no cat is guessed."""
+_DETERMINER = re.compile(r"^(?:one of (?:the|your|my|these)|an?|the|some|any|your|my|one) ")
+_AND = re.compile(r",? and |, (?:but )?| but ")
+
 
 def guesses(name: str, question: str) -> bool:
-    """Whether the question guesses the object of that name, and nothing else."""
-    return is_guess(question, _guesses(name), _guesses(None))
+    """Whether the question guesses the object of that name, and nothing else.
+
+    A name may be described: `a pet cat` is a guess of a cat because the oracle says yes to it,
+    `a toy cat` is none because it says no.
+    """
+    return _asks(name, question) and not _says_another(name, question)
+
+
+def wavers(name: str, question: str) -> bool:
+    """Whether it guesses that object after it has named another: `It is a dog. Is it a cat?`."""
+    return _asks(name, question) and _says_another(name, question)
+
+
+def _asks(name: str, question: str) -> bool:
+    if _guesses(name).fullmatch(guess_sentence(question)[0]):
+        return True
+    return name in said_with_more(question) and name in meaning(question).yes
+
+
+def _says_another(name: str, question: str) -> bool:
+    """Whether a sentence besides the guess is a guess of another object."""
+    return any(
+        said_with_more(each) - {name}
+        or (_guesses(None).fullmatch(each) and not _guesses(name).fullmatch(each))
+        for each in guess_sentence(question)[1]
+    )
+
+
+@lru_cache(maxsize=4096)
+def said_with_more(question: str) -> frozenset[str]:
+    """The objects that it says it is in more words: `a pet cat`, `a cat that purrs`.
+
+    Of `a furry animal and a cat` any part may name the object.
+    """
+    said = said_to_be(question)
+    if re.search(r"\bor\b", said) or _KIND_OF.search(question.lower()):
+        return frozenset()
+    parts = _AND.split(said)
+    if not all(JOINING.isdisjoint(part.split()) for part in parts):  # `made of wood and paper`
+        parts = [said]
+    return frozenset(filter(None, map(_headed, parts)))
+
+
+def _headed(phrase: str) -> str:
+    """The object whose name is the head of a noun phrase; "" if there is none."""
+    clause = RELATIVE.match(phrase)
+    return _last_named(phrase) or (_last_named(clause["head"]) if clause else "")
+
+
+def _last_named(phrase: str) -> str:
+    """The object whose name ends a phrase of describing words; `bright orange` is a colour."""
+    words = _DETERMINER.sub("", phrase).split()
+    if shade(phrase, False):
+        return ""
+    for start in range(len(words)):
+        last = " ".join(words[start:])
+        found = _forms().get(last) or _forms().get(f"{last}s")  # "a sharp scissor"
+        if found:
+            return found if _NOT_DESCRIBING.isdisjoint(words[:start]) else ""
+    return ""
+
+
+@cache
+def _forms() -> dict[str, str]:
+    """Every name that wins, in the singular and the plural -> the object."""
+    names = [(item.name, name) for item in objects() for name in winning_names(item)]
+    return {form: name for name, each in names for form in (*plurals(each), each)}
 
 
 @cache
 def _guesses(target: str | None) -> re.Pattern[str]:
     """Guesses of one target, or of any; plural forms count as the word."""
-    chosen = objects() if target is None else [find_object(target)]
-    spellings = {name for item in chosen for name in winning_names(item)}
-    return _GRAMMAR.pattern(spellings | {form for one in spellings for form in plurals(one)})
+    chosen = find_object(target).name if target else None
+    return _GRAMMAR.pattern(form for form, name in _forms().items() if chosen in {None, name})
 
 
 def guesses_any(question: str) -> bool:
@@ -82,12 +157,3 @@ def winning_names(item: Object) -> tuple[str, ...]:
     paired = any(name.startswith(_PAIR) for name in names)
     bare = [name for name in names if paired and not name.startswith(_PAIR)]
     return tuple(dict.fromkeys((*names, *(_PAIR + name for name in bare))))
-
-
-def plurals(word: str) -> list[str]:
-    """Spellings that are taken for the plural of a folded word."""
-    forms = [word + "s", word + "es"]
-    for ending, plural in (("y", "ies"), ("f", "ves"), ("fe", "ves")):
-        if word.endswith(ending):
-            forms.append(word.removesuffix(ending) + plural)
-    return forms

@@ -36,11 +36,25 @@ def named(phrase: str) -> Extent | None:
     bare = _ARTICLE.sub("", phrase.strip())
     name = key(bare, noun=True)
     targets = _targets().get(name)
-    if targets is not None:
+    if targets is not None and not _verb(bare):
         return extent(targets | written("noun").get(fold(bare), frozenset()))
-    if name in _strangers() and look_up("noun", phrase) is None:
-        return extent(frozenset()) if bare in UNLIKE else _narrower(bare)
-    return None
+    if look_up("noun", phrase) is not None:
+        return None
+    if name in UNLIKE:
+        return extent(frozenset())
+    return _narrower(bare) if name in _strangers() else None
+
+
+def _verb(phrase: str) -> bool:
+    """Whether it ends in a form of a verb that only sounds like a name: `ringing`, `coated`."""
+    last = fold(phrase).split()[-1]
+    return last.endswith(("ing", "ed")) and last not in _last_words()
+
+
+@cache
+def _last_words() -> frozenset[str]:
+    """`ring`, `bed` and all other last words of names."""
+    return frozenset(name.split()[-1] for item in objects() for name in item.names)
 
 
 def _narrower(phrase: str) -> Extent:

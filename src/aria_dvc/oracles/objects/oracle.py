@@ -13,7 +13,13 @@ from functools import cache, cached_property
 
 from aria_dvc.oracles.base import MAX_QUESTION_CHARS, Answer
 from aria_dvc.oracles.objects.claims import meaning
-from aria_dvc.oracles.objects.guesses import guesses, guesses_any, winning_names, without_apposition
+from aria_dvc.oracles.objects.guesses import (
+    guesses,
+    guesses_any,
+    wavers,
+    winning_names,
+    without_apposition,
+)
 from aria_dvc.oracles.objects.targets import PACKAGE, Object, find_object, objects
 from aria_dvc.oracles.objects.words import WITHOUT_ARTICLE
 from aria_dvc.packaged import read_lines
@@ -49,6 +55,8 @@ class ObjectOracle:
             return Answer(INVALID, False, "too long")
         if self.is_guess(question):
             return Answer(YES, True, "guess")
+        if wavers(self.item.name, question):
+            return Answer(INVALID, False, "two guesses")
         named = without_apposition(question)[0]
         if named and guesses_any(named) and not guesses(self.item.name, named):
             question = named

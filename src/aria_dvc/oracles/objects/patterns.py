@@ -42,6 +42,8 @@ CHIEFLY = re.compile(
 POSSIBLE = re.compile(r"\b(?:sometimes|ever|occasionally|potentially|in some cases|at times)\b")
 STRICT = re.compile(r"\b(?:always|only|exclusively|entirely|solely|completely|purely|never)\b")
 MODAL = frozenset({"can", "could", "might", "may"})
+BE = frozenset({"is", "are", "was", "were"})
+CALLED = re.compile(r"^(?:consider|call|describe|classify|say) it (?:is |as |to be )?(.+)$")
 PREPOSITION = (
     r"(?:in|at|on|inside|outside|near|around|under|by|within|next to|outside of|inside of|from|"
     r"beside|throughout|onto|into)"

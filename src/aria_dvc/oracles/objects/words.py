@@ -48,10 +48,21 @@ def key(phrase: str, noun: bool = False) -> str:
     return " ".join(map(stem, kept or words))
 
 
+def plurals(word: str) -> list[str]:
+    """Spellings that are taken for the plural of a folded word."""
+    forms = [word + "s", word + "es"]
+    for ending, plural in (("y", "ies"), ("f", "ves"), ("fe", "ves")):
+        if word.endswith(ending):
+            forms.append(word.removesuffix(ending) + plural)
+    return forms
+
+
 STANDING = frozenset(key(name) for name in _WORDS["standing"].split("|"))
 """Things other than the targets whose longest side is their height."""
-UNLIKE = frozenset(map(str.strip, _WORDS["unlike"].split(",")))
+UNLIKE = frozenset(key(name, noun=True) for name in _WORDS["unlike"].split(","))
 """Compounds that are no kind of what their last word names."""
+IMITATING = frozenset(_WORDS["imitating"].split())
+"""Words before a name of what is not made that tell of a copy: a plush cat is no cat."""
 ANTONYMS = [
     frozenset(key(word) for word in pair.split("|")) for pair in _WORDS["antonyms"].split(",")
 ]
