@@ -25,7 +25,7 @@ from aria_dvc.report.study_file import Study, load_study
 from aria_dvc.seeds import derived_seed
 
 
-@pytest.mark.parametrize("name", ["credit", "paper", "ablation"])
+@pytest.mark.parametrize("name", ["credit", "recent", "paper", "ablation"])
 def test_the_settings_are_what_dvc_takes_and_params_allow(name):
     study = load_study(Path(f"configs/study/{name}.yaml"))
     last = list(study.experiments().values())[-max(1, len(study.arms)) :]
@@ -288,6 +288,7 @@ def test_the_table_says_what_its_intervals_and_areas_are():
     shown = table(compared(pd.concat(tables), "vanilla"), "vanilla")
     assert "area: the mean win rate of all training games against others;" in shown
     assert "Intervals of `won`: Wilson's, a seed's games as one cluster; else t over" in shown
+    assert "; with fewer than 5 seeds intervals hang on hardly any evidence." in shown
 
 
 def test_within_a_training_intervals_are_clustered_by_configuration():
@@ -338,6 +339,20 @@ def test_p_values_are_adjusted_for_all_comparisons_of_a_table():
     assert min(row["p_holm"] for row in rows) == 6 * min(row["p"] for row in rows)
     overall = [found["all"][name] for name in names]
     assert [row["p_holm"] for row in overall] == holm([row["p"] for row in overall])
+
+
+def test_the_table_counts_what_holm_leaves():
+    variants = (("vanilla", 0.2), ("aria", 0.7), ("other", 0.2))
+    tables = [
+        outcomes(variant, seed, [i < 20 * chance + seed * len(variant) % 4 for i in range(20)])
+        for variant, chance in variants
+        for seed in range(6)
+    ]
+    found = compared(pd.concat(tables), "vanilla")
+    counted = "Of 4 differences of win rates 2 have an interval off 0, and {} p below 0.05 by Holm"
+    assert counted.format(2) in table(found, "vanilla")
+    found["all"]["aria_minus_vanilla"]["p_holm"] = 0.05
+    assert counted.format(1) in table(found, "vanilla")
 
 
 def test_trainings_that_differ_are_not_pooled_as_games():

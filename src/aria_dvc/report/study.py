@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aria_dvc.report.intervals import clustered_interval, holm, mean_interval, rate
+from aria_dvc.report.intervals import (
+    SIGNIFICANT,
+    clustered_interval,
+    holm,
+    mean_interval,
+    rate,
+)
 from aria_dvc.settings.training import VANILLA
 
 if TYPE_CHECKING:
@@ -207,6 +213,7 @@ def table(found: dict[str, Any], reference: str) -> str:
         "A game's rows are of its winnable games; area: the mean win rate of all training games "
         "against others; minutes: play and training online, of one seed.",
         _meaning(single, alone is not None),
+        *([] if single else [_how_sure(found)]),
         "",
         f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} "
         "| minutes |",
@@ -239,6 +246,24 @@ def _meaning(single: bool, known: bool) -> str:
     return (
         "Intervals are of this one training's games, clustered by configuration: they say nothing "
         "of further trainings."
+    )
+
+
+def _how_sure(found: Mapping[str, Any]) -> str:
+    """How many of the differences of the table are shown, each part corrected by itself."""
+    parts = [found["all"], *found["winnable"].values()]
+    rows = [row for part in parts for name, row in part.items() if "_minus_" in name]
+    apart = [row for row in rows if row["low"] is not None and (row["low"] > 0 or row["high"] < 0)]
+    shown = [row for row in rows if row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT]
+    few = any(row["few_seeds"] for row in rows)
+    return (
+        f"Of {len(rows)} differences of win rates {len(apart)} have an interval off 0, and "
+        f"{len(shown)} p below {SIGNIFICANT} by Holm's correction"
+        + (
+            f"; with fewer than {FEWEST_SEEDS} seeds intervals hang on hardly any evidence."
+            if few
+            else "."
+        )
     )
 
 
