@@ -312,7 +312,9 @@ def test_who_judges_has_not_trained_unless_that_is_allowed(raw, bob, judge, shar
 def test_who_taught_in_no_warm_start_may_judge(raw):
     judges = {"alice": "scripted:best_response", "bob": "scripted:best_response"}
     raw["evaluate"]["games"]["bargaining"]["opponents"] = judges
-    with pytest.raises(AriaError, match="best_response would judge.* the dialogues of the warm st"):
+    with pytest.raises(
+        AriaError, match=r"best_response would judge.* the dialogues of the warm st"
+    ):
         check_params(raw)
     set_at(raw, "base_model.warm_start", False)
     check_params(raw)
