@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EMBEDDER = "all-minilm-l6-v2"
 EMBED_BATCH = 64  # texts at once
 # Of the commands and of the library; params.yaml's is the paper's (Aggregate). The nearest to the
-# true advantages in every game that was measured (docs/credit.md).
+# true advantages, or level with the nearest, in every game that was measured (docs/credit.md).
 METHOD = "gae"
 
 
