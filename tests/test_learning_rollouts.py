@@ -271,6 +271,12 @@ def test_a_policy_is_judged_on_the_servers_that_play_it(games, server, adapter, 
     assert (table["completion_tokens"] > 0).all()
 
 
+def test_a_category_without_games_asks_no_server(games, server, tmp_path):
+    params = changed(games.params, evaluate={"rollouts": "endpoint:gpu"})
+    assert evaluate_category(params, "a", "support", tmp_path / "nothing").empty
+    assert server.asked == []
+
+
 def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, monkeypatch):
     monkeypatch.setenv("GPU_KEY", "sesame")
     endpoint = games.params.endpoints["gpu"].model_copy(

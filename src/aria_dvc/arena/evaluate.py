@@ -48,7 +48,7 @@ def evaluate_category(
     import pandas as pd
 
     games = params.games_of(category)
-    if policy is not None:
+    if policy is not None and games:  # without games nothing was trained
         params = with_adapter(params, params.evaluate.servers, policy)
     sides = [one for game in games for one in _sessions(params, game, policy)]
     played = play_side_by_side(params, [session for _, session in sides], f"evaluate {variant}")
