@@ -91,6 +91,7 @@ def set_at(raw, path, value):
         ("online.rollouts", [], "online.rollouts: an empty list plays nothing"),
         ("evaluate.rollouts", ["endpoint:x"], "evaluate.rollouts: no endpoint x"),
         ("evaluate.rollouts", [], "evaluate.rollouts: an empty list plays nothing"),
+        ("online.rollouts", ["in_process", "endpoint:x"], "in_process plays nothing beside endp"),
         ("policy.lora.target_modules", [], "policy.lora.target_modules: list should have at least"),
         ("policy.learning_rate", float("inf"), "policy.learning_rate: input should be a finite"),
         ("prepare.players", ["bases"], "prepare.players.0: input should be 'policy'"),

@@ -298,6 +298,8 @@ def _rollout_problems(params: Params) -> Iterator[str]:
                 yield f"{where}: {spec} is neither in_process nor endpoint:NAME"
         if not rollouts:
             yield f"{where}: an empty list plays nothing: name endpoints, or in_process"
+        elif IN_PROCESS in rollouts and len(rollouts) > 1:
+            yield f"{where}: in_process plays nothing beside endpoints: name either"
     for name in params.variants if params.evaluate.servers else ():
         policy = params.variant(name)
         if policy.method != "none" and policy.lora is None:
