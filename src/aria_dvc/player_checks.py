@@ -19,7 +19,7 @@ from aria_dvc.records.names import (
     is_trained,
 )
 from aria_dvc.settings.dialogues import LogSource
-from aria_dvc.settings.evaluation import EvaluateParams
+from aria_dvc.settings.evaluation import EvaluateParams, GameEvaluation
 from aria_dvc.suggestions import did_you_mean
 
 
@@ -58,7 +58,7 @@ def judge_problems(
     for game, wanted in evaluate.games.items():
         if game not in logs or evaluate.allow_training_opponents:
             continue
-        judges = _opponents({role: wanted.facing(role) for role in wanted.opponents}, game)
+        judges = _opponents(_facing(wanted), game)
         for where, opponents in _training(logs, logs[game].category, taught):
             if shared := sorted(judges & opponents):
                 yield (
@@ -74,10 +74,19 @@ def _training(
     """(where, its opponents) of all that a policy of the category learns from."""
     for name, log in logs.items():
         if log.category == category and log.is_played:
-            seated = {role: list(weights_of(pool)) for role, pool in log.players.items()}
-            yield f"logs.{name}.players", _opponents(seated, name)
+            yield f"logs.{name}.players", _opponents(_seated_in(log), name)
     if any(PLAYABLE.get(game) == category == ADVERSARIAL for game in taught):
         yield "the dialogues of the warm start", set(WARM_START_CAST)
+
+
+def _seated_in(log: LogSource) -> dict[str, list[str]]:
+    """Who may play each role of a log."""
+    return {role: list(weights_of(pool)) for role, pool in log.players.items()}
+
+
+def _facing(wanted: GameEvaluation) -> dict[str, list[str]]:
+    """Whom the policy meets in each role of a game."""
+    return {role: wanted.facing(role) for role in wanted.opponents}
 
 
 def _opponents(seated: Mapping[str, Sequence[str]], game: str) -> set[str]:
@@ -91,12 +100,12 @@ def seat_problems(logs: Mapping[str, LogSource], evaluate: EvaluateParams) -> It
     """Roles that nobody plays or that there are not, and players who cannot have theirs."""
     for game, log in logs.items():
         if log.is_played and game in GAME_ROLES:
-            seated = {role: list(weights_of(pool)) for role, pool in log.players.items()}
-            yield from _seated(f"logs.{game}.players", game, seated, _parties(game))
+            where = f"logs.{game}.players"
+            yield from _seated(where, game, _seated_in(log), _parties(game))
     for game, wanted in evaluate.games.items():
         if game in GAME_ROLES:
             where = f"evaluate.games.{game}.opponents"
-            facing = {role: wanted.facing(role) for role in wanted.opponents}
+            facing = _facing(wanted)
             # a role that is alone meets nobody of its kind
             needed = _parties(game) if len(GAME_ROLES[game]) > 1 else _parties(game)[1:]
             yield from _seated(where, game, facing, needed)

@@ -255,15 +255,11 @@ def _how_sure(found: Mapping[str, Any]) -> str:
     rows = [row for part in parts for name, row in part.items() if "_minus_" in name]
     apart = [row for row in rows if row["low"] is not None and (row["low"] > 0 or row["high"] < 0)]
     shown = [row for row in rows if row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT]
-    few = any(row["few_seeds"] for row in rows)
+    few = f"; with fewer than {FEWEST_SEEDS} seeds intervals hang on hardly any evidence"
     return (
         f"Of {len(rows)} differences of win rates {len(apart)} have an interval off 0, and "
         f"{len(shown)} p below {SIGNIFICANT} by Holm's correction"
-        + (
-            f"; with fewer than {FEWEST_SEEDS} seeds intervals hang on hardly any evidence."
-            if few
-            else "."
-        )
+        f"{few if any(row['few_seeds'] for row in rows) else ''}."
     )
 
 
