@@ -89,6 +89,12 @@ def served(games, adapter):
     return with_adapter(games.params, games.params.online.servers, adapter)
 
 
+def with_pools(params, players):
+    """`params` with bargaining as its only log, played by these pools."""
+    log = params.logs["bargaining"].model_copy(update={"players": players})
+    return params.model_copy(update={"logs": {"bargaining": log}})
+
+
 @pytest.fixture
 def adapter(tmp_path):
     add_lora(tiny_model(), LORA, "policy").save_pretrained(tmp_path / "adapter")
@@ -111,21 +117,20 @@ def test_games_are_clustered_and_credited_anew(monkeypatch):
 
 
 def test_online_games_are_played_by_the_logs_pools_with_the_newest_policy_in_each(adapter):
-    games = OnlineGames(changed(online={"repeats": 2}), "adversarial")
-    session = games._session("bargaining", 12, adapter, seed=3)
+    varied = "scripted:varied"
+    pool = {"policy": 0.5, varied: 0.5}
+    params = with_pools(changed(online={"repeats": 2}), {"alice": pool, "bob": pool})
+    session = OnlineGames(params, "adversarial")._session("bargaining", 12, adapter, seed=3)
     assert (session.adapter, session.repeats, session.served_by) == (adapter, 2, ())
     lineups = Lineups(session.game, session.players, session.trained)
     wanted = assign(session.game, 40, 0, "glee48", session.repeats, lineups)
     pairs = {tuple(a.players.values()) for a in wanted}
-    varied = "scripted:varied"
     assert pairs == {("policy", "policy"), ("policy", varied), (varied, "policy")}
 
 
 def test_the_base_model_is_no_learner_online(adapter):
-    log = PARAMS.logs["bargaining"]
     pool = {"policy": 0.5, "base": 0.5}
-    log = log.model_copy(update={"players": {"alice": pool, "bob": pool}})
-    params = PARAMS.model_copy(update={"logs": {"bargaining": log}})
+    params = with_pools(PARAMS, {"alice": pool, "bob": pool})
     session = OnlineGames(params, "adversarial")._session("bargaining", 2, adapter, seed=0)
     lineups = Lineups(session.game, session.players, session.trained)
     assert all("policy" in lineups.at(part / 40).values() for part in range(40))
