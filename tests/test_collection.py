@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from test_exports import credit_of
 from tests.fake_game import CountingGame, Talker, both, collect_episodes
 from tests.settings import pace, play_settings
 from tests.tiny_models import tiny_model, tiny_tokenizer
@@ -24,7 +25,9 @@ from aria_dvc.arena.one_game import with_hint
 from aria_dvc.arena.sessions import Session, collect_session
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
+from aria_dvc.exports.turns import chats_of
 from aria_dvc.games.registry import get_game
+from aria_dvc.learning.examples import dialogues
 from aria_dvc.models.hardware import uses_bfloat16
 from aria_dvc.params import load_params
 from aria_dvc.pipeline.online import OnlineGames
@@ -38,7 +41,7 @@ from aria_dvc.records.published import write_log
 from aria_dvc.records.readers import read_log
 from aria_dvc.records.reading import Reading
 from aria_dvc.records.schemas import EVALUATION
-from aria_dvc.records.tables import turns_table
+from aria_dvc.records.tables import episodes_table, turns_table
 from aria_dvc.seeds import derived_seed
 from aria_dvc.settings.dialogues import PlaySettings
 from aria_dvc.settings.machine import Endpoint, Pace
@@ -469,6 +472,39 @@ def test_an_evaluation_row_counts_the_policys_own_refused_moves():
     assert {tuple(row) for row in rows} == {tuple(column.name for column in EVALUATION.columns)}
     assert [row["refused"] for row in rows] == [1, 0]
     assert [row["turns"] for row in rows] == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["bargaining", "negotiation"])
+def test_what_a_player_was_told_of_offers_is_trained_on_and_exported(name, tmp_path):
+    """The chat that a player saw at each of its turns is that of training and of exports."""
+    game, journal, seen = get_game(name), Journal({}, tmp_path / "journal"), {}
+    log = tmp_path / "log.jsonl"
+
+    def say(request):
+        seen[request.episode_id, len(request.match.lines)] = request.messages
+        return scripted_player("conceding").text(request.match, request.role, request.seed)
+
+    players = {"alice": Talker(say), "bob": scripted_player("varied")}
+    episodes = collect_episodes(
+        game, assign(game, 6, 0), players, play_settings(), pace(), journal=journal
+    )
+    write_log(log, episodes)
+    read = read_log(log, Reading(game=name))
+    assert [one.record for one in read] == [one.record for one in episodes]
+    assert [journal.read()[one.episode_id] for one in episodes] == episodes
+    assert sum("You would gain" in text for one in episodes for text in one.record.told) > 6
+    trained = {
+        (one.episode_id, position): one.messages
+        for one in dialogues(turns_table(read), episodes_table(read))
+        for position in one.positions
+        if one.role == "alice"
+    }
+    assert list(trained) == list(seen)
+    for (episode_id, position), messages in seen.items():
+        assert trained[episode_id, position][: len(messages)] == messages
+    exported = chats_of([log], Reading(game=name), credit_of(log))()
+    chats = {episode_id: chat for (episode_id, _), chat in trained.items()}
+    assert {one.episode_id: one.messages for one in exported if one.role == "alice"} == chats
 
 
 def test_what_the_environment_carried_out_is_kept_from_the_game_to_the_tables(tmp_path):

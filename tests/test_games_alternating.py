@@ -14,7 +14,7 @@ from aria_dvc.games.alternating import Move
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.registry import get_game
 from aria_dvc.games.rewards import NO_DEAL, aim
-from aria_dvc.records.names import REWARD_RULES
+from aria_dvc.records.names import GRIDS, REWARD_RULES
 
 BARGAINING = get_game("bargaining")
 NEGOTIATION = get_game("negotiation")
@@ -40,7 +40,12 @@ MOVES_N = st.one_of(
 DISCOUNT = st.sampled_from([0.8, 0.9, 0.95, 1.0])
 FACTOR = st.sampled_from([0.8, 1.0, 1.2, 1.5])
 SETTINGS = st.fixed_dictionaries(
-    {"rounds": st.integers(1, 5), "complete_information": st.booleans(), "messages": st.booleans()}
+    {
+        "rounds": st.integers(1, 5),
+        "complete_information": st.booleans(),
+        "messages": st.booleans(),
+        "rated_offers": st.booleans(),
+    }
 )
 
 
@@ -65,6 +70,9 @@ def check_common(match, legal):
     )
     assert len(match.offers) <= match.rounds
     assert len(match.lines) <= match.rounds + 1
+    answerable = range(len(match.offers))  # an offer is a line, and the first lines are offers
+    rated = match.config["complete_information"] and match.config["rated_offers"]
+    assert list(match.told) == (list(answerable) if rated else [])
     outcome = match.outcome
     assert (outcome is None) == (match.to_move is not None)
     if outcome is None:
@@ -135,6 +143,7 @@ def test_every_grid_configuration_starts_and_is_distinct():
     for name, full in (("bargaining", 768), ("negotiation", 768)):
         grids = get_game(name).grids()
         assert [len(grids[key]) for key in ("default", "glee48", "glee_full")] == [48, 48, full]
+        assert set(GRIDS[name]) == set(grids)
         for grid in grids.values():
             assert len({json.dumps(config, sort_keys=True) for config in grid}) == len(grid)
             for config in grid:
@@ -360,6 +369,37 @@ def test_games_share_a_prefix_that_holds_all_rules(game, role, rule):
     for told in (f"You are {role.capitalize()}", '"I accept."', "I offer", "No deal, no gain."):
         assert told in head
     assert max(len(prompt) for prompt in prompts) < 2 * len(head + aimed)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 100), DISCOUNT, DISCOUNT, st.integers(1, 4))
+def test_who_is_told_to_gain_more_by_an_offer_does_if_it_is_accepted(share, own, rival, rounds):
+    match = BARGAINING.start({"money": 100, "delta_a": own, "delta_b": rival})
+    for _ in range(rounds):
+        match.play(f"I propose {share}%/{100 - share}%.")
+    hearer, speaker = match.to_move, match.lines[-1][0]
+    (_, said), told = match.lines[-1], match.told[rounds - 1]
+    assert match.messages(hearer)[-1]["content"] == f"{said}\n({told})"
+    assert match.messages(speaker)[-1]["content"] == said
+    gained = play(match, "I accept.").outcome.utilities
+    more, less = gained[hearer] > gained[speaker], gained[hearer] < gained[speaker]
+    amount = "more than" if more else "less than" if less else "as much as"
+    assert told == f"You would gain {amount} {speaker.capitalize()}."
+
+
+@pytest.mark.parametrize("hidden", [{"rated_offers": False}, {"complete_information": False}])
+@pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION])
+def test_nobody_is_told_what_an_offer_is_worth_who_may_not_know(game, hidden):
+    match = game.start({**game.grid("glee48")[0], **hidden})
+    play(match, "I offer you $90.", "I offer you $80.")
+    assert match.told == {}
+    assert match.messages("bob")[1]["content"] == "I offer you $90."
+
+
+def test_unrated_grids_differ_in_nothing_else():
+    for game in (BARGAINING, NEGOTIATION):
+        plain, unrated = game.grid("glee48"), game.grid("glee48_unrated")
+        assert [{**config, "rated_offers": True} for config in unrated] == list(plain)
 
 
 def test_hints_do_not_tell_the_rivals_value():

@@ -131,12 +131,12 @@ def test_settings_come_from_the_record_by_role():
     ],
 )
 def test_greedy_and_foreign_records_are_scored_plainly(recorded):
-    assert sampling_of(orjson.dumps({"sampling": recorded}).decode()) == {}
+    assert sampling_of({"sampling": recorded}) == {}
 
 
 def test_a_record_may_give_one_setting():
-    assert sampling_of('{"sampling":{"a":{"temperature":0.5}}}') == {"a": SampledAt(0.5, 1.0)}
-    assert sampling_of("{}") == {}
+    assert sampling_of({"sampling": {"a": {"temperature": 0.5}}}) == {"a": SampledAt(0.5, 1.0)}
+    assert sampling_of({}) == {}
 
 
 def test_plain_sampling_costs_no_tensor_and_settings_reach_the_loss():

@@ -3,11 +3,13 @@
 A dialogue is a list of (role, text). Seen by one role, its own utterances are `assistant`
 messages and everybody else's are `user` messages, after the role's system prompt. A role that
 speaks first is given an opening user message, since most chat templates (and servers) want one.
+What a game tells the hearers of an utterance follows it in brackets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from aria_dvc.errors import AriaError
@@ -16,20 +18,31 @@ OPENING = "You start."
 
 Message = dict[str, str]
 Line = tuple[str, str]  # (role, text)
+NOTHING_TOLD: Mapping[int, str] = MappingProxyType({})
 
 
-def view(lines: Sequence[Line], role: str, system_prompt: str) -> list[Message]:
+def heard(text: str, told: str) -> str:
+    """An utterance as its hearers see it; `told` is what the game tells them of it, or empty."""
+    return f"{text}\n({told})" if told else text
+
+
+def view(
+    lines: Sequence[Line], role: str, system_prompt: str, told: Mapping[int, str] = NOTHING_TOLD
+) -> list[Message]:
     """The chat of `role`: system prompt (if any), then alternating user/assistant messages.
 
     Consecutive lines by the same side are joined by a newline into one message.
+
+    told: by place of a line, what the game tells those who hear it.
     """
     messages: list[Message] = []
     if system_prompt:
         messages.append({"role": "system", "content": system_prompt})
     if not lines or lines[0][0] == role:
         messages.append({"role": "user", "content": OPENING})
-    for speaker, text in lines:
+    for place, (speaker, said) in enumerate(lines):
         side = "assistant" if speaker == role else "user"
+        text = said if speaker == role else heard(said, told.get(place, ""))
         if messages and messages[-1]["role"] == side:
             messages[-1]["content"] += "\n" + text
         else:

@@ -211,6 +211,7 @@ def _record(
         cut=[position for position, one in said.items() if one.reply.cut],
         refused=refused,
         grounded={role: list(carried_out) for role, carried_out in match.grounded.items()},
+        told=[match.told.get(place, "") for place in range(len(match.lines))] if match.told else [],
         sampling={
             role: player.sampling
             for role, player in players

@@ -13,18 +13,19 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from aria_dvc.chat import view
+from aria_dvc.chat import heard, view
 from aria_dvc.records.formats.openai import EMPTY
 
 Message = dict[str, Any]
 
 
 class Line(NamedTuple):
-    """Who said what; message: see `Utterance.message`."""
+    """Who said what; message: see `Utterance.message`; told: what the game told the hearers."""
 
     role: str
     text: str
     message: Message | None = None
+    told: str = ""
 
     @property
     def calls(self) -> list[Any]:
@@ -101,7 +102,9 @@ def _joined(side: str, piece: Run) -> Said:
     """One message of lines of a side, with the calls of the last where it is the assistant's."""
     lines = [line for _, line in piece]
     places = [at for at, _ in piece]
-    text = "\n".join(line.text for line in lines)
+    text = "\n".join(
+        line.text if side == "assistant" else heard(line.text, line.told) for line in lines
+    )
     message: Message = {"role": side, "content": text}
     if side == "assistant" and not lines[-1].calls and any(line.is_silent for line in lines):
         message["content"] = "\n".join(line.text for line in lines if not line.is_silent)

@@ -88,7 +88,11 @@ def chats_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> Chats:
 def _chats(episode: Episode, lines: Lines, row: Callable[[Key], dict[str, Any]]) -> Iterator[Chat]:
     """The chat of every role that acts, in the order in which they do."""
     keys = [(episode.episode_id, position) for position, _ in episode.numbered()]
-    said = [Line(u.role, u.text, u.message) for u in episode.utterances]
+    told = episode.record.told or [""] * len(episode.utterances)
+    said = [
+        Line(u.role, u.text, u.message, also)
+        for u, also in zip(episode.utterances, told, strict=True)
+    ]
     for role in dict.fromkeys(lines[key][0] for key in keys if lines[key][1]):
         found = seen_by(role, said, episode.prompts.get(role, ""))
         turns = [

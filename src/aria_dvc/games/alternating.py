@@ -142,6 +142,20 @@ class AlternatingMatch(Match):
         self._check(move)
         self.lines.append((role, spoken if self.config["messages"] else self.say(move, role)))
         self._apply(move)
+        if self._rates_offers and (hearer := self.to_move):
+            self.told[len(self.lines) - 1] = self._rating(hearer)
+
+    @property
+    def _rates_offers(self) -> bool:
+        """Only players who may know what an offer is worth to both are told."""
+        return bool(self.config["rated_offers"] and self.config["complete_information"])
+
+    def _rating(self, role: str) -> str:
+        """Whose gain the standing offer makes larger now, as `role` is told who answers it."""
+        alice, bob = self.worth(self.offers[-1])
+        own, rival = (alice, bob) if role == "alice" else (bob, alice)
+        amount = "more than" if own > rival else "less than" if own < rival else "as much as"
+        return f"You would gain {amount} {other(role).capitalize()}."
 
     def _at_last(self, move: Move) -> Move:
         """The move, or the answer that the standing offer is, named once more in the last round."""
@@ -232,8 +246,18 @@ class AlternatingMatch(Match):
 
 # --- configurations -------------------------------------------------------------------------------
 
-COMMON: Config = {"rounds": 20, "complete_information": True, "messages": True}
-"""Parameters of both games with the values of the evaluation grid."""
+COMMON: Config = {
+    "rounds": 20,
+    "complete_information": True,
+    "messages": True,
+    "rated_offers": True,
+}
+"""Parameters of both games with the values of the evaluation grid.
+
+rated_offers: whoever hears an offer is told who would gain more by it, which a small model does
+not work out (docs/results.md).
+"""
+SWITCHES = [key for key, value in COMMON.items() if isinstance(value, bool)]
 
 
 def complete(game: str, config: Config, required: Mapping[str, tuple[float, float]]) -> Config:
@@ -252,7 +276,7 @@ def complete(game: str, config: Config, required: Mapping[str, tuple[float, floa
     full = {**{key: config[key] for key in required}, **COMMON, **config}
     if type(full["rounds"]) is not int or not 1 <= full["rounds"] <= MAX_ROUNDS:
         raise AriaError(f"{game}: rounds is {full['rounds']!r}: use a whole number 1..{MAX_ROUNDS}")
-    for key in ("complete_information", "messages"):
+    for key in SWITCHES:
         if not isinstance(full[key], bool):
             raise AriaError(f"{game}: {key} is {full[key]!r}: use true or false")
     return full
@@ -287,3 +311,13 @@ def glee_grids(small: Sequence[Config], horizons: Sequence[int]) -> dict[str, Se
         for config, rounds, informed, talk in product(small, horizons, (True, False), (True, False))
     ]
     return {"default": small, "glee48": small, "glee_full": full}
+
+
+def with_unrated(grids: Mapping[str, Sequence[Config]]) -> dict[str, Sequence[Config]]:
+    """The grids, and each but the default once more without `rated_offers`: `glee48_unrated`."""
+    unrated = {
+        f"{name}_unrated": [{**config, "rated_offers": False} for config in grid]
+        for name, grid in grids.items()
+        if name != "default"
+    }
+    return {**grids, **unrated}

@@ -23,6 +23,7 @@ from aria_dvc.games.alternating import (
     number_text,
     other,
     percent_text,
+    with_unrated,
 )
 from aria_dvc.games.base import Config, Game
 
@@ -104,12 +105,13 @@ class Bargaining(Game):
     environment = None
 
     def grids(self) -> Mapping[str, Sequence[Config]]:
-        """`glee48` (the default); `glee_full` also varies horizon, information and messages."""
+        """`glee48` (the default); `glee_full` also varies horizon, information and messages; either
+        without `rated_offers` where `_unrated` follows."""
         small = [
             complete(self.name, {"money": m, "delta_a": a, "delta_b": b}, RANGES)
             for a, b, m in product(DISCOUNTS, DISCOUNTS, SUMS)
         ]
-        return glee_grids(small, (12, 20, 25, 99))
+        return with_unrated(glee_grids(small, (12, 20, 25, 99)))
 
     def start(self, config: Config, reward: str = "win") -> BargainingMatch:
         return BargainingMatch(complete(self.name, config, RANGES), reward)

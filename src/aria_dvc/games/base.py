@@ -56,6 +56,7 @@ class Outcome:
 class Match(ABC):
     """One game in play between `roles`; `lines` is everything said so far.
 
+    told: by place of a line, what the game tells those who hear it.
     grounded: by role, of each of its lines whether the environment carried it out; no entry where
     no environment does that.
     """
@@ -68,6 +69,7 @@ class Match(ABC):
         self.config = config
         self.lines: list[Line] = []
         self.grounded: dict[str, list[bool]] = {}
+        self.told: dict[int, str] = {}
         self.outcome: Outcome | None = None
 
     @property
@@ -97,7 +99,7 @@ class Match(ABC):
 
     def messages(self, role: str) -> list[Message]:
         """The chat that a language model in `role` sees now."""
-        return view(self.lines, role, self.system_prompt(role))
+        return view(self.lines, role, self.system_prompt(role), self.told)
 
 
 class Game(ABC):

@@ -22,6 +22,7 @@ from aria_dvc.games.alternating import (
     glee_grids,
     number_text,
     other,
+    with_unrated,
 )
 from aria_dvc.games.base import Config, Game
 
@@ -115,13 +116,14 @@ class Negotiation(Game):
 
     def grids(self) -> Mapping[str, Sequence[Config]]:
         """`glee48` (the default); `glee_full` also varies horizon, information and messages;
-        `surplus` is what of `glee48` a trade can help both in, 18 of its configurations."""
+        `surplus` is what of `glee48` a trade can help both in, 18 of its configurations; each
+        without `rated_offers` where `_unrated` follows."""
         small = [
             complete(self.name, {"seller_value": s, "buyer_value": b, "scale": m}, RANGES)
             for s, b, m in product(FACTORS, FACTORS, SCALES)
         ]
         surplus = [config for config in small if config["buyer_value"] > config["seller_value"]]
-        return {**glee_grids(small, (1, 10, 20, 30)), "surplus": surplus}
+        return with_unrated({**glee_grids(small, (1, 10, 20, 30)), "surplus": surplus})
 
     def winnable(self, config: Config, role: str) -> bool:
         """With a surplus only: without one, a price that wins is a loss for the other."""

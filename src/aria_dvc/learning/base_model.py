@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from aria_dvc.chat import Renderer, view
+from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import write_json, written_aside
 from aria_dvc.learning.batches import Paired, global_batches
@@ -147,7 +147,7 @@ def _winning_views(game: str, episode_id: str, match: Match) -> list[Dialogue]:
     views = []
     for role in match.roles:
         if rewards.get(role, 0.0) >= enough:
-            messages = view(match.lines, role, match.system_prompt(role))
+            messages = match.messages(role)
             positions = [i for i, (speaker, _) in enumerate(match.lines) if speaker == role]
             views.append(Dialogue(game, episode_id, role, messages, positions))
     return views

@@ -129,11 +129,12 @@ def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]
     }
     infos = dict(zip(episodes["episode_id"], episodes["info"], strict=True))
     for episode_id, rows in turns.groupby("episode_id", sort=False):
-        sampled = sampling_of(infos.get(episode_id, "{}"))
+        info = orjson.loads(infos.get(episode_id, "{}"))
+        sampled, told = sampling_of(info), told_of(info)
         lines: list[Line] = list(zip(rows["role"], rows["text"], strict=True))
         position = rows["position"].tolist()
         for role in dict.fromkeys(rows.loc[rows["is_action"], "role"]):
-            messages = view(lines, role, prompts.get((episode_id, role), ""))
+            messages = view(lines, role, prompts.get((episode_id, role), ""), told)
             yield Dialogue(
                 log=str(rows["game"].iloc[0]),
                 episode_id=str(episode_id),
@@ -144,14 +145,21 @@ def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]
             )
 
 
-def sampling_of(info: str) -> dict[str, SampledAt]:
-    """role -> how its utterances were sampled, from the JSON that is recorded of an episode.
+def told_of(info: Mapping[str, Any]) -> dict[int, str]:
+    """Place of a line -> what the game told its hearers, from what is recorded of an episode."""
+    recorded = info.get("told")
+    found = recorded if isinstance(recorded, list) else []
+    return {place: told for place, told in enumerate(found) if isinstance(told, str)}
+
+
+def sampling_of(info: Mapping[str, Any]) -> dict[str, SampledAt]:
+    """role -> how its utterances were sampled, from what is recorded of an episode.
 
     A role is missing that no language model of ours played, or whose model was greedy: nothing
     was drawn then, and training scores the plain distribution. A log of the user's own may have
     anything under this name.
     """
-    recorded = orjson.loads(info).get("sampling")
+    recorded = info.get("sampling")
     found = recorded if isinstance(recorded, dict) else {}
     return {
         role: SampledAt(float(how.get("temperature", 1.0)), float(how.get("top_p", 1.0)))

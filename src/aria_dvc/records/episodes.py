@@ -206,6 +206,7 @@ class Record:
     cut: positions of utterances that ended at the limit of tokens.
     refused: every text of every role that was no legal move, in the order said.
     grounded: by role, of each of its utterances whether the environment carried it out.
+    told: of each utterance, what the game told its hearers, or empty; none where it told nothing.
     sampling: of roles that a language model played; of others, and in older files, temperature 1.
     generations: token ids of our own policy, if they were asked for.
     policy_version: whose games these are, in online training.
@@ -229,6 +230,7 @@ class Record:
     cut: list[int] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     grounded: dict[str, list[bool]] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
     sampling: dict[str, SampledWith] = field(default_factory=dict)
     generations: list[Generation] = field(default_factory=list)
     policy_version: str | None = None
@@ -264,6 +266,7 @@ _OPTIONAL = (
     "reworded",
     "refused",
     "grounded",
+    "told",
     "sampling",
     "generations",
     "group_id",
@@ -347,6 +350,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "cut": _ints,
     "refused": lambda value: [Refused.from_json(item) for item in _list(value)],
     "grounded": _by_role(_bools),
+    "told": lambda value: [_str(item) for item in _list(value)],
     "sampling": _by_role(SampledWith.from_json),
     "generations": lambda value: [Generation.from_json(item) for item in _list(value)],
     "policy_version": _str,

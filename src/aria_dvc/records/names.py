@@ -26,11 +26,12 @@ GAME_ROLES: dict[str, tuple[str, ...]] = {
     game: PARTNERS if category == ADVERSARIAL else ("agent",) for game, category in PLAYABLE.items()
 }
 ENVIRONMENTS = {"twenty_questions": "oracle", "guess_my_city": "oracle"}
+_GLEE_GRIDS = ("glee48", "glee_full", "glee48_unrated", "glee_full_unrated")
 _GUESSING_GRIDS = ("default", "small16", "small32")
 # Named grids of configurations; those of alfworld are folders.
 GRIDS = {
-    "bargaining": ("default", "glee48", "glee_full"),
-    "negotiation": ("default", "glee48", "glee_full", "surplus"),
+    "bargaining": ("default", *_GLEE_GRIDS),
+    "negotiation": ("default", *_GLEE_GRIDS, "surplus", "surplus_unrated"),
     "twenty_questions": _GUESSING_GRIDS,
     "guess_my_city": _GUESSING_GRIDS,
     "household": ("default", "train", "unseen", "small", "small_train"),

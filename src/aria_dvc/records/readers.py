@@ -149,6 +149,7 @@ class _Check:
         _complete(episode, entry, layout, reading, number)
         _check_texts(episode)
         _check_grounded(episode)
+        _check_told(episode)
         _check_moves(episode)
         if strict_json.written(episode.info, around=1) is None:  # as a line of the raw log
             raise BadEntry(strict_json.TOO_DEEP)
@@ -282,6 +283,16 @@ def _check_grounded(episode: Episode) -> None:
                 f"info.grounded has {len(carried_out)} values for {said} utterances of {role}: "
                 "give true or false for each"
             )
+
+
+def _check_told(episode: Episode) -> None:
+    """What the game told is recorded of each utterance."""
+    told, said = len(episode.record.told), len(episode.utterances)
+    if told not in (0, said):
+        raise BadEntry(
+            f"info.told has {told} texts for {said} utterances: give what the game told the "
+            "hearers of each, or an empty text"
+        )
 
 
 def _check_moves(episode: Episode) -> None:

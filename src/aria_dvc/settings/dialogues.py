@@ -25,8 +25,9 @@ class LogSource(Block):
     grid: str = Field(
         "default",
         description="configurations: default; glee48, glee_full (bargaining, negotiation); surplus "
-        "(negotiation); small16, small32 (guessing games); train, unseen, small, small_train "
-        "(household); a folder (alfworld)",
+        "(negotiation); these with _unrated, where nobody is told who gains more by an offer; "
+        "small16, small32 (guessing games); train, unseen, small, small_train (household); a "
+        "folder (alfworld)",
     )
     repeats: int = Field(
         1, ge=1, description="games in a row that share a configuration: a group, for baselines"
