@@ -373,7 +373,7 @@ def test_games_share_a_prefix_that_holds_all_rules(game, role, rule):
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 100), DISCOUNT, DISCOUNT, st.integers(1, 4))
-def test_who_is_told_to_gain_more_by_an_offer_does_if_it_is_accepted(share, own, rival, rounds):
+def test_who_is_told_to_gain_more_by_an_offer_does_if_it_accepts(share, own, rival, rounds):
     match = BARGAINING.start({"money": 100, "delta_a": own, "delta_b": rival})
     for _ in range(rounds):
         match.play(f"I propose {share}%/{100 - share}%.")
@@ -382,9 +382,19 @@ def test_who_is_told_to_gain_more_by_an_offer_does_if_it_is_accepted(share, own,
     assert match.messages(hearer)[-1]["content"] == f"{said}\n({told})"
     assert match.messages(speaker)[-1]["content"] == said
     gained = play(match, "I accept.").outcome.utilities
-    more, less = gained[hearer] > gained[speaker], gained[hearer] < gained[speaker]
-    amount = "more than" if more else "less than" if less else "as much as"
-    assert told == f"You would gain {amount} {speaker.capitalize()}."
+    verdict = "gain" if gained[hearer] > gained[speaker] else "not gain"
+    assert told == f"You would {verdict} more than {speaker.capitalize()}."
+
+
+def test_an_answer_in_negotiation_is_told_from_which_price_on_it_gains_more():
+    prices = ("I offer $11,000.", "I offer $9,000.", "I offer $10,000.", "I offer $12,000.")
+    match = play(NEGOTIATION.start(CONFIG_N), *prices)
+    assert match.told == {
+        0: "You would not gain more than Alice; you gain more below $10,000.",
+        1: "You would not gain more than Bob; you gain more above $10,000.",
+        2: "You would not gain more than Alice; you gain more below $10,000.",
+        3: "You would gain more than Bob; you gain more above $10,000.",
+    }
 
 
 @pytest.mark.parametrize("hidden", [{"rated_offers": False}, {"complete_information": False}])

@@ -143,19 +143,21 @@ class AlternatingMatch(Match):
         self.lines.append((role, spoken if self.config["messages"] else self.say(move, role)))
         self._apply(move)
         if self._rates_offers and (hearer := self.to_move):
-            self.told[len(self.lines) - 1] = self._rating(hearer)
+            self.told[len(self.lines) - 1] = f"{self.rating(hearer)}."
 
     @property
     def _rates_offers(self) -> bool:
         """Only players who may know what an offer is worth to both are told."""
         return bool(self.config["rated_offers"] and self.config["complete_information"])
 
-    def _rating(self, role: str) -> str:
-        """Whose gain the standing offer makes larger now, as `role` is told who answers it."""
+    def rating(self, role: str) -> str:
+        """Whether accepting wins now, as `role` is told who answers the standing offer.
+
+        An even deal is told like one that is behind: told apart, it is what a policy settles for.
+        """
         alice, bob = self.worth(self.offers[-1])
-        own, rival = (alice, bob) if role == "alice" else (bob, alice)
-        amount = "more than" if own > rival else "less than" if own < rival else "as much as"
-        return f"You would gain {amount} {other(role).capitalize()}."
+        ahead = alice > bob if role == "alice" else bob > alice
+        return f"You would {'' if ahead else 'not '}gain more than {other(role).capitalize()}"
 
     def _at_last(self, move: Move) -> Move:
         """The move, or the answer that the standing offer is, named once more in the last round."""
@@ -254,8 +256,8 @@ COMMON: Config = {
 }
 """Parameters of both games with the values of the evaluation grid.
 
-rated_offers: whoever hears an offer is told who would gain more by it, which a small model does
-not work out (docs/results.md).
+rated_offers: whoever hears an offer is told whether it gains more by it than its speaker, which a
+small model does not work out (docs/results.md).
 """
 SWITCHES = [key for key, value in COMMON.items() if isinstance(value, bool)]
 

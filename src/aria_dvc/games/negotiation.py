@@ -99,6 +99,10 @@ class NegotiationMatch(AlternatingMatch):
             return text + "."
         return f"{text}, ${rival} to {other(role).capitalize()}: {self._lead(role)}."
 
+    def rating(self, role: str) -> str:
+        """With the price to go by, since a small model hardly finds it in its rules any more."""
+        return f"{super().rating(role)}; {self._lead(role)}"
+
     def _lead(self, role: str) -> str:
         """From which price on `role` gains more, which a small model can not work out itself."""
         seller, buyer = self.values

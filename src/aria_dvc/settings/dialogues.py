@@ -25,7 +25,7 @@ class LogSource(Block):
     grid: str = Field(
         "default",
         description="configurations: default; glee48, glee_full (bargaining, negotiation); surplus "
-        "(negotiation); these with _unrated, where nobody is told who gains more by an offer; "
+        "(negotiation); these with _unrated, where no offer is rated for its hearer; "
         "small16, small32 (guessing games); train, unseen, small, small_train (household); a "
         "folder (alfworld)",
     )
