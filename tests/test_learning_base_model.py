@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from aria_dvc.chat import Renderer
 from aria_dvc.errors import AriaError
 from aria_dvc.files import read_json, write_json
+from aria_dvc.games.base import Match
 from aria_dvc.learning.base_model import freeze_all_but, materialise, warm_start_examples
 from aria_dvc.models.loading import load_model, load_tokenizer
 from aria_dvc.models.source import ModelSource
@@ -19,19 +20,31 @@ from aria_dvc.settings.dialogues import BaseModelParams
 ROLES = ("alice", "bob")
 
 
-def finished_match(game, number, rewards):
-    lines = [(ROLES[i % 2], f"{game} line {number} {i}") for i in range(4)]
-    return SimpleNamespace(
-        lines=lines,
-        roles=ROLES,
-        outcome=SimpleNamespace(rewards=rewards),
-        system_prompt=lambda role: f"You are {role}.",
-    )
+class FinishedMatch(Match):
+    """A match of `lines` that has ended: what a player of it sees is what any match shows."""
+
+    to_move = None
+    roles = ROLES
+
+    def __init__(self, game, number, rewards):
+        super().__init__({})
+        self.game = game
+        self.lines = [(ROLES[i % 2], f"{game} line {number} {i}") for i in range(4)]
+        self.outcome = SimpleNamespace(rewards=rewards)
+
+    def system_prompt(self, role):
+        return f"You are {role}."
+
+    def play(self, text):
+        raise AssertionError("the match is over")
+
+    def forfeit(self, kind, text=""):
+        raise AssertionError("the match is over")
 
 
 def dialogues(game, n, seed, grid="default"):
     rewards = ({"alice": 1.0, "bob": 0.0}, {"alice": 0.5, "bob": 0.5})
-    return [finished_match(game, seed + i, rewards[i % 2]) for i in range(n)]
+    return [FinishedMatch(game, seed + i, rewards[i % 2]) for i in range(n)]
 
 
 def base_params(source, **settings):
