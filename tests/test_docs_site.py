@@ -139,6 +139,14 @@ def test_links_work_on_the_site_as_in_the_repository(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_a_link_into_a_page_leads_to_a_heading_of_it(page):
+    for target, place in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", prose(page)):
+        path = (ROOT / page).parent / target if target else ROOT / page
+        heads = re.findall(r"^#+ (.+)$", prose(path.resolve().relative_to(ROOT).as_posix()), re.M)
+        assert place in {slug(head, "-") for head in heads}, f"{page}: {target}#{place}"
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_lists_and_tables_stand_apart_from_text(page):
     """The repository's host shows them without a blank line before, the site does not."""
     lines = prose(page).splitlines()
