@@ -127,9 +127,12 @@ class AlternatingMatch(Match):
 
     def worth_demanded(self, role: str) -> Demand:
         """The part of what the standing offer, made by `role`, would be worth to both now."""
+        return Demand("offer", (1 + self._ahead_by(role)) / 2, 20, exact_half=True)
+
+    def _ahead_by(self, role: str) -> Fraction:
+        """How far accepting the standing offer now would put `role` ahead."""
         alice, bob = self.worth(self.offers[-1])
-        ahead = lead(alice, bob) if role == "alice" else lead(bob, alice)
-        return Demand("offer", (1 + ahead) / 2, 20, exact_half=True)
+        return lead(alice, bob) if role == "alice" else lead(bob, alice)
 
     @abstractmethod
     def assess(self, value: Fraction | None) -> dict[str, Any]:
@@ -155,9 +158,8 @@ class AlternatingMatch(Match):
 
         An even deal is told like one that is behind: told apart, it is what a policy settles for.
         """
-        alice, bob = self.worth(self.offers[-1])
-        ahead = alice > bob if role == "alice" else bob > alice
-        return f"You would {'' if ahead else 'not '}gain more than {other(role).capitalize()}"
+        gains = "gain" if self._ahead_by(role) > 0 else "not gain"
+        return f"You would {gains} more than {other(role).capitalize()}"
 
     def _at_last(self, move: Move) -> Move:
         """The move, or the answer that the standing offer is, named once more in the last round."""

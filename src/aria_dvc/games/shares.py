@@ -14,7 +14,8 @@ from aria_dvc.games.alternating import ROLES, Move, number_text, other
 from aria_dvc.games.amounts import MAX_DECIMALS, Amount, mark_amounts, positions
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.colloquial import plainer
-from aria_dvc.games.decisions import APPROVED, decisions
+from aria_dvc.games.decision_patterns import APPROVED
+from aria_dvc.games.decisions import decisions
 from aria_dvc.games.doubts import CORRECTING, NEGATION, REFERENCE, doubt
 from aria_dvc.games.parsing import Sentence
 from aria_dvc.games.reading import Hints, Offered, Reader, Text, json_offer
