@@ -157,13 +157,15 @@ def _commits(study: Study, games: pd.DataFrame, ran: pd.DataFrame) -> dict[int, 
 
     ran: rows of experiments.csv; a seed that has none, of before there were any, is trusted.
     """
-    commits = {}
+    if games.empty:
+        return {}
+    commits, judged = {}, _configurations(games)
     for seed in map(int, games["seed"].unique()):
         rows = ran[ran["seed"] == seed].to_dict("records")
         commit = rows[0]["commit"] if rows else ""
         settings = {row["experiment"]: row["settings"] for row in rows}
         variants = set(games["variant"][games["seed"] == seed])
-        if why := _unlike(study.of([seed]), settings, variants):
+        if why := _unlike(study.of([seed]), settings, variants) or _apart(judged, seed):
             _leave_out(
                 f"seed {seed} ({commit_named(commit)}) {why}: run it again ({study.command} "
                 f"--seeds {seed}), or give the study's file back what it said"
@@ -182,6 +184,22 @@ def _unlike(seed: Study, settings: Mapping[str, str], variants: Set[str]) -> str
         return "was run with other settings than the study has now"
     lacking = ", ".join(name for name in seed.labels if name not in variants)
     return f"has no games of {lacking}" if lacking else ""
+
+
+def _configurations(games: pd.DataFrame) -> dict[int, set[str]]:
+    """Seed -> hashes of the configurations that it was judged in, as far as they are known."""
+    known = games[games["config"] != ""]
+    return {int(seed): set(found) for seed, found in known.groupby("seed")["config"]}
+
+
+def _apart(judged: Mapping[int, set[str]], seed: int) -> str:
+    """Why a seed's games are not those of most seeds, since a game's rules have changed; or ""."""
+    if seed not in judged:
+        return ""
+    most = min(judged.values(), key=lambda one: sum(map(one.isdisjoint, judged.values())))
+    if not judged[seed].isdisjoint(most):
+        return ""
+    return "was judged in none of the configurations that most other seeds were"
 
 
 def _leave_out(what: str) -> None:

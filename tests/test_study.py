@@ -637,6 +637,18 @@ def test_seeds_of_other_settings_are_left_out_and_named(experiments, capsys):
     assert len(kept) == len(before)
 
 
+def test_seeds_of_other_games_than_most_are_left_out_and_named(experiments, capsys):
+    study = study_of(CONFIG)
+    Path("out").mkdir()
+    games = written([0, 1, 2, 3], ["vanilla", "aria"])
+    games["config"] = games["seed"].map({0: "0ld", 1: "new", 2: "0ld", 3: ""})
+    games.to_parquet("out/games.parquet", index=False)
+    assert results(study, Path("out")).startswith("Seeds: 0, 2, 3 ")
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("left out: seed 1 (no commit recorded) was judged in none of the config")
+    assert sorted(pd.read_parquet("out/games.parquet")["seed"].unique()) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("game", ["negotiation", "bargaining"])
 def test_old_games_get_the_configurations_that_explain_what_could_be_won(experiments, game):
     """Bargainings can all be won, which bears nothing out; nor does what was stored otherwise."""
