@@ -406,10 +406,22 @@ def test_nobody_is_told_what_an_offer_is_worth_who_may_not_know(game, hidden):
     assert match.messages("bob")[1]["content"] == "I offer you $90."
 
 
+@pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION])
+def test_offers_are_compared_for_those_who_are_to_gain_more_than_the_other(game):
+    told = {rule: bool(play(game.start(game.grid("glee48")[0], rule), "I offer you $90.").told)
+            for rule in REWARD_RULES}  # fmt: skip
+    assert told == {rule: "more than" in aim(rule, "Bob") for rule in REWARD_RULES}
+    assert not told["utility"]
+
+
 def test_unrated_grids_differ_in_nothing_else():
     for game in (BARGAINING, NEGOTIATION):
-        plain, unrated = game.grid("glee48"), game.grid("glee48_unrated")
-        assert [{**config, "rated_offers": True} for config in unrated] == list(plain)
+        grids = game.grids()
+        rated = [name for name in grids if f"{name}_unrated" in grids]
+        assert {*rated, *(f"{name}_unrated" for name in rated)} == grids.keys() - {"default"}
+        for name in rated:
+            plain, unrated = game.grid(name), game.grid(f"{name}_unrated")
+            assert [{**config, "rated_offers": True} for config in unrated] == list(plain)
 
 
 def test_hints_do_not_tell_the_rivals_value():

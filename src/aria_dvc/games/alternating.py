@@ -29,7 +29,14 @@ from aria_dvc.games.base import (
     refuse_unknown_keys,
 )
 from aria_dvc.games.parsing import cut, utterance
-from aria_dvc.games.rewards import after_forfeit, aim, check_rule, final_rewards, lead
+from aria_dvc.games.rewards import (
+    after_forfeit,
+    aim,
+    check_rule,
+    compares,
+    final_rewards,
+    lead,
+)
 from aria_dvc.records.names import PARTNERS
 
 ROLES = PARTNERS
@@ -150,8 +157,9 @@ class AlternatingMatch(Match):
 
     @property
     def _rates_offers(self) -> bool:
-        """Only players who may know what an offer is worth to both are told."""
-        return bool(self.config["rated_offers"] and self.config["complete_information"])
+        """Only players who may know what an offer is worth to both, and who are to compare it."""
+        asked = self.config["rated_offers"] and self.config["complete_information"]
+        return bool(asked and compares(self.reward))
 
     def rating(self, role: str) -> str:
         """Whether accepting wins now, as `role` is told who answers the standing offer.

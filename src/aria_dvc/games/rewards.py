@@ -52,6 +52,11 @@ def aim(rule: str, rival: str) -> str:
     return _AIMS[rule].format(rival=rival)
 
 
+def compares(rule: str) -> bool:
+    """Whether a rule pays for gaining more than the rival, and not for the own gain alone."""
+    return rule != "utility"
+
+
 def final_rewards(rule: str, utilities: Mapping[str, Fraction], deal: bool) -> dict[str, float]:
     """Final R of both roles by their utilities; in [0, 1] but under `utility`."""
     if not deal:
