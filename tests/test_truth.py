@@ -372,6 +372,33 @@ def test_games_that_nobody_can_go_on_with_are_refused(play):
         play(log, question(2, 2, 2), dicers())
 
 
+@pytest.mark.parametrize(
+    "otherwise",
+    [
+        lambda episode: episode.info.pop("told"),
+        lambda episode: episode.info["told"].__setitem__(0, "Take it."),
+        lambda episode: episode.prompts.update(alice="You are Alice.", bob="You are Bob."),
+    ],
+    ids=["before offers were rated", "in other words", "other rules"],
+)
+def test_a_log_whose_players_were_told_otherwise_is_refused(play, otherwise):
+    players = {"alice": Dicer(bargains), "bob": Dicer(bargains)}
+    log = collect_episodes(
+        get_game("bargaining"),
+        [Assignment(f"e{n}", CONFIG, n, "g") for n in range(8)],
+        players,
+        play_settings(max_reasks=0),
+        PARAMS.pace,
+    )
+    asked = question(sum(len(episode.utterances) for episode in log), 2, 2)
+    play(log, asked, dicers())
+    otherwise(max(log, key=lambda episode: len(episode.utterances)))
+    with pytest.raises(
+        AriaError, match=r"utterance \d of .*: what its speaker is told has changed"
+    ):
+        play(log, asked, dicers())
+
+
 def test_a_match_is_replayed_as_it_was_or_not_at_all():
     game, log = get_game("bargaining"), bargaining_log(1)
     lines = [(u.role, u.text) for u in log[0].utterances]

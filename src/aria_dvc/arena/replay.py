@@ -26,13 +26,13 @@ def replayed(game: Game, config: Config, reward: str, lines: Sequence[Line]) -> 
         role, text = lines[len(match.lines)]
         said = len(match.lines)
         if match.to_move != role:
-            raise _unlike(game, said, f"{role} cannot move there")
+            raise unlike(game, said, f"{role} cannot move there")
         try:
             match.play(text)
         except IllegalMove as error:
-            raise _unlike(game, said, f"no legal move ({error.kind})") from None
+            raise unlike(game, said, f"no legal move ({error.kind})") from None
     if match.lines[: len(lines)] != list(lines):
-        raise _unlike(game, _first_difference(match.lines, lines), "the game now says otherwise")
+        raise unlike(game, _first_difference(match.lines, lines), "the game now says otherwise")
     return match
 
 
@@ -66,7 +66,8 @@ def _first_difference(found: Sequence[Line], wanted: Sequence[Line]) -> int:
     return next((at for at, (one, other) in pairs if one != other), min(len(found), len(wanted)))
 
 
-def _unlike(game: Game, position: int, problem: str) -> AriaError:
+def unlike(game: Game, position: int, problem: str) -> AriaError:
+    """What to raise of a game that cannot be taken up again at that utterance."""
     return AriaError(
         f"{game.name}: utterance {position} of a game that was played cannot be replayed: "
         f"{problem}: play the games anew with the present rules"

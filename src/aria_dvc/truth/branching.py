@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from aria_dvc.arena.assignments import Assignment
 from aria_dvc.arena.journal import Journal
-from aria_dvc.arena.replay import replayed
+from aria_dvc.arena.replay import replayed, unlike
 from aria_dvc.arena.sessions import Games
-from aria_dvc.chat import Line
+from aria_dvc.chat import Line, view
 from aria_dvc.errors import AriaError
-from aria_dvc.games.base import Game, IllegalMove, Outcome
+from aria_dvc.games.base import Game, IllegalMove, Match, Outcome
 from aria_dvc.records.episodes import Episode, Record
 from aria_dvc.seeds import derived_seed
 from aria_dvc.truth.turns import Turn
@@ -99,7 +99,8 @@ def end_of(game: Game, turn: Turn, reward: str) -> Outcome | None:
     """The game's outcome if the action of `turn` ended it; None if it went on.
 
     Raises:
-        AriaError: the game as it is now does not take the lines as they stand.
+        AriaError: the game as it is now does not take the lines as they stand, or tells the
+            turn's speaker otherwise.
     """
     record, lines = turn.episode.record, turn.history
     is_last = turn.place == len(turn.episode.utterances) - 1
@@ -108,7 +109,21 @@ def end_of(game: Game, turn: Turn, reward: str) -> Outcome | None:
         match.forfeit(record.failure.kind, turn.text)
     else:
         match = replayed(game, record.config, reward, (*lines, (turn.role, turn.text)))
+    _check_chat(game, turn, match)
     return match.outcome
+
+
+def _check_chat(game: Game, turn: Turn, match: Match) -> None:
+    """What is played on from must be what was played: rules are said otherwise from time to time.
+
+    Raises:
+        AriaError: the chat that the turn's speaker saw is not the one that it would see in `match`.
+    """
+    episode, prompt = turn.episode, match.system_prompt(turn.role)
+    told = dict(enumerate(episode.record.told))
+    then = view(turn.history, turn.role, episode.prompts.get(turn.role, prompt), told)
+    if view(turn.history, turn.role, prompt, match.told) != then:
+        raise unlike(game, turn.place, "what its speaker is told has changed since")
 
 
 def is_end(game: Game, turn: Turn, reward: str, action: str) -> bool:
