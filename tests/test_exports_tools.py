@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from agent_logs import CHAT, SCHEMA, VERIFIERS, call, lines, trajectories
 from learning_tiny import save_tiny_base
-from test_exports import export, lines_of
+from test_exports import credit_of, export, lines_of
 
 from aria_dvc.__main__ import main
 from aria_dvc.chat import view
@@ -23,10 +23,13 @@ from aria_dvc.exports.calls import (
     seen_by,
     with_objects,
 )
+from aria_dvc.exports.turns import chats_of
+from aria_dvc.learning.examples import dialogues
 from aria_dvc.models.loading import load_tokenizer
 from aria_dvc.models.source import ModelSource
 from aria_dvc.records.readers import read_entries, read_log
-from aria_dvc.records.tables import episodes_table, log_table
+from aria_dvc.records.reading import Reading
+from aria_dvc.records.tables import episodes_table, log_table, turns_table
 
 # As Qwen's: calls behind the words, replies in a row as one message of the user's.
 TEMPLATE = r"""
@@ -325,6 +328,37 @@ def test_without_tools_a_chat_is_as_players_see_it():
             assert [one.message for one in found] == view(spoken, role, prompt)
             places = [place for one in found for place in one.places]
             assert places == list(range(len(spoken)))
+
+
+TOLD = [["Do.", "", "In kg.", ""], ["Do.", None, "In kg.", None], "Do."]
+
+
+@pytest.mark.parametrize("told", TOLD, ids=["texts", "a null", "a text"])
+def test_what_was_told_with_a_tools_reply_is_trained_on_and_exported_alike(told, tmp_path, caplog):
+    messages = [
+        {"role": "user", "content": "Weigh it."},
+        {"role": "assistant", "content": None, "tool_calls": [call("weigh", "{}")]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "42"},
+        {"role": "assistant", "content": "It weighs 42."},
+    ]
+    entry = {"messages": messages, "reward": 1.0, "info": {"told": told}}
+    log = log_of(tmp_path, [entry, {**entry, "reward": 0.0}])
+    read = read_log(log)
+    understood = told is TOLD[0]
+    assert ("info.told is no list of texts" in caplog.text) == (not understood)
+    weighed, reply = ("Weigh it.\n(Do.)", "42\n(In kg.)") if understood else ("Weigh it.", "42")
+    expected = [weighed, "weigh()", reply, "It weighs 42."]
+    for trained in dialogues(turns_table(read), episodes_table(read)):
+        assert [message["content"] for message in trained.messages] == expected
+    chats = list(chats_of([log], Reading(), credit_of(log))())
+    assert len(chats) == 2
+    for chat in chats:
+        assert [message["content"] for message in chat.messages] == [
+            weighed,
+            None,
+            reply,
+            expected[3],
+        ]
 
 
 def test_what_others_call_and_what_answers_nobody_is_text_and_counted(tmp_path, capsys):

@@ -92,8 +92,9 @@ def _others(run: Run, answers: bool) -> Iterator[Said]:
     replies = list(takewhile(lambda one: answers and one[1].is_reply, run))
     for at, line in replies:
         assert line.message is not None
-        message = {"role": "tool", **line.message, "content": line.message["content"] or ""}
-        yield Said(message, line.text, [at])
+        content = heard(line.message["content"] or "", line.told)
+        message = {"role": "tool", **line.message, "content": content}
+        yield Said(message, heard(line.text, line.told), [at])
     if rest := run[len(replies) :]:
         yield _joined("user", rest)
 

@@ -18,6 +18,7 @@ import orjson
 
 from aria_dvc.chat import Line, Message, Renderer, view
 from aria_dvc.errors import AriaError
+from aria_dvc.records.episodes import Record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,9 +148,7 @@ def dialogues(turns: pd.DataFrame, episodes: pd.DataFrame) -> Iterator[Dialogue]
 
 def told_of(info: Mapping[str, Any]) -> dict[int, str]:
     """Place of a line -> what the game told its hearers, from what is recorded of an episode."""
-    recorded = info.get("told")
-    found = recorded if isinstance(recorded, list) else []
-    return {place: told for place, told in enumerate(found) if isinstance(told, str)}
+    return dict(enumerate(Record.from_json({"told": info.get("told", [])}).told))
 
 
 def sampling_of(info: Mapping[str, Any]) -> dict[str, SampledAt]:

@@ -168,6 +168,8 @@ def _of_entry(episode: Episode, entry: dict[str, Any]) -> Iterator[str]:
         yield "info is no JSON object and is left out"
     if "grounded" in episode.record.extra:
         yield "info.grounded is no list of true and false by role and tells nothing of commands"
+    if "told" in episode.record.extra:
+        yield "info.told is no list of texts, one an utterance, and tells nobody anything"
     if thought := next((key for key in _THOUGHTS if _any_has(entry, key)), None):
         yield f"{thought} of a message is not read: what was not said is not credited"
     spoken = {utterance.role for utterance in episode.utterances}
