@@ -107,7 +107,7 @@ def taught(sentence: str, folder: Path) -> Path:
 
 def dialogues_saying(sentence: str) -> Iterator[Dialogue]:
     """Bargaining as either role sees it that says nothing but `sentence`."""
-    for number, match in enumerate(scripted_dialogues("bargaining", 24, 7, "glee48")):
+    for number, match in enumerate(scripted_dialogues("bargaining", 16, 7, "glee48")):
         for role in match.roles:
             places = [place for place, (who, _) in enumerate(match.lines) if who == role]
             messages = [
