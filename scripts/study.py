@@ -159,13 +159,13 @@ def _commits(study: Study, games: pd.DataFrame, ran: pd.DataFrame) -> dict[int, 
     """
     if games.empty:
         return {}
-    commits, judged = {}, _configurations(games)
+    commits, apart = {}, _apart(games)
     for seed in map(int, games["seed"].unique()):
         rows = ran[ran["seed"] == seed].to_dict("records")
         commit = rows[0]["commit"] if rows else ""
         settings = {row["experiment"]: row["settings"] for row in rows}
         variants = set(games["variant"][games["seed"] == seed])
-        if why := _unlike(study.of([seed]), settings, variants) or _apart(judged, seed):
+        if why := _unlike(study.of([seed]), settings, variants) or apart.get(seed):
             _leave_out(
                 f"seed {seed} ({commit_named(commit)}) {why}: run it again ({study.command} "
                 f"--seeds {seed}), or give the study's file back what it said"
@@ -186,20 +186,18 @@ def _unlike(seed: Study, settings: Mapping[str, str], variants: Set[str]) -> str
     return f"has no games of {lacking}" if lacking else ""
 
 
-def _configurations(games: pd.DataFrame) -> dict[int, set[str]]:
-    """Seed -> hashes of the configurations that it was judged in, as far as they are known."""
-    known = games[games["config"] != ""]
-    return {int(seed): set(found) for seed, found in known.groupby("seed")["config"]}
+def _apart(games: pd.DataFrame) -> dict[int, str]:
+    """Seeds whose games are not those of most seeds, since a game's rules have changed, with why.
 
-
-def _apart(judged: Mapping[int, set[str]], seed: int) -> str:
-    """Why a seed's games are not those of most seeds, since a game's rules have changed; or ""."""
-    if seed not in judged:
-        return ""
-    most = min(judged.values(), key=lambda one: sum(map(one.isdisjoint, judged.values())))
-    if not judged[seed].isdisjoint(most):
-        return ""
-    return "was judged in none of the configurations that most other seeds were"
+    Of some old games the configurations are not known; they say nothing.
+    """
+    known = games[games["config"] != ""].groupby("seed")["config"]
+    judged = {int(seed): set(found) for seed, found in known}
+    most = min(
+        judged.values(), key=lambda one: sum(map(one.isdisjoint, judged.values())), default=()
+    )
+    why = "was judged in none of the configurations that most other seeds were"
+    return {seed: why for seed, own in judged.items() if own.isdisjoint(most)}
 
 
 def _leave_out(what: str) -> None:
