@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import re
 from fractions import Fraction
 
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aria_dvc.errors import AriaError
-from aria_dvc.games.alternating import Move, other
+from aria_dvc.games.alternating import Move
 from aria_dvc.games.base import IllegalMove
 from aria_dvc.games.registry import get_game
 from aria_dvc.games.rewards import NO_DEAL, aim
@@ -341,9 +339,7 @@ def test_a_forfeit_is_worth_nothing_and_no_win_of_the_other(game, config, rule):
 
 def test_prompts_tell_what_a_player_may_know():
     rich = BARGAINING.start({**CONFIG_B, "delta_b": 0.95, "rounds": 12})
-    opening = "costs you 10%, Bob 5%. With 51% in round 1 you would gain more than Bob."
-    assert opening in rich.system_prompt("alice")
-    assert "51%" not in rich.system_prompt("bob")
+    assert "costs you 10%, Bob 5%." in rich.system_prompt("alice")
     assert "costs you 5%, Alice 10%." in rich.system_prompt("bob")
     assert "12 rounds" in rich.system_prompt("bob")
     poor = BARGAINING.start({**CONFIG_B, "rounds": 25, "complete_information": False})
@@ -386,32 +382,8 @@ def test_who_is_told_to_gain_more_by_an_offer_does_if_it_accepts(share, own, riv
     assert match.messages(hearer)[-1]["content"] == f"{said}\n({told})"
     assert match.messages(speaker)[-1]["content"] == said
     gained = play(match, "I accept.").outcome.utilities
-    if gained[hearer] > gained[speaker]:
-        assert told == f"You would gain more than {speaker.capitalize()}."
-    else:
-        assert told.startswith(f"You would not gain more than {speaker.capitalize()}; with ")
-
-
-@settings(max_examples=80, deadline=None)
-@given(DISCOUNT, DISCOUNT, st.integers(0, 4))
-def test_the_share_that_is_told_is_the_least_whole_percent_that_gains_more(own, rival, rounds):
-    start = BARGAINING.start({"money": 100, "delta_a": own, "delta_b": rival})
-    play(start, *["I keep 100%."] * rounds)
-    mover = start.to_move
-    told = start.told[rounds - 1] if rounds else start.system_prompt("alice")
-    (least,) = map(int, re.findall(r"with (\d+)%", told, re.IGNORECASE))
-    for percent, ahead in ((least, True), (least - 1, False)):
-        match = play(copy.deepcopy(start), f"I keep {percent}%.", "I accept.")
-        gained = match.outcome.utilities
-        assert (gained[mover] > gained[other(mover)]) is ahead
-
-
-def test_nobody_is_told_what_to_ask_for_who_cannot_ask_any_more():
-    match = play(BARGAINING.start({**CONFIG_B, "rounds": 2}), "I keep 60.", "I keep 60.")
-    assert match.told == {
-        0: "You would not gain more than Alice; with 53% next you would.",
-        1: "You would not gain more than Bob.",
-    }
+    verdict = "gain" if gained[hearer] > gained[speaker] else "not gain"
+    assert told == f"You would {verdict} more than {speaker.capitalize()}."
 
 
 def test_an_answer_in_negotiation_is_told_from_which_price_on_it_gains_more():
@@ -432,7 +404,6 @@ def test_nobody_is_told_what_an_offer_is_worth_who_may_not_know(game, hidden):
     play(match, "I offer you $90.", "I offer you $80.")
     assert match.told == {}
     assert match.messages("bob")[1]["content"] == "I offer you $90."
-    assert "in round 1" not in match.system_prompt("alice")
 
 
 @pytest.mark.parametrize("game", [BARGAINING, NEGOTIATION])

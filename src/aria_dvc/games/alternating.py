@@ -152,11 +152,11 @@ class AlternatingMatch(Match):
         self._check(move)
         self.lines.append((role, spoken if self.config["messages"] else self.say(move, role)))
         self._apply(move)
-        if self.rates_offers and (hearer := self.to_move):
+        if self._rates_offers and (hearer := self.to_move):
             self.told[len(self.lines) - 1] = f"{self.rating(hearer)}."
 
     @property
-    def rates_offers(self) -> bool:
+    def _rates_offers(self) -> bool:
         """Only players who may know what an offer is worth to both, and who are to compare it."""
         asked = self.config["rated_offers"] and self.config["complete_information"]
         return bool(asked and compares(self.reward))

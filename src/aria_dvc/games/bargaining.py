@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from math import floor
 from typing import Any
 
 from aria_dvc.games import shares
@@ -63,23 +62,8 @@ class BargainingMatch(AlternatingMatch):
 
     def worth(self, value: Fraction) -> tuple[Fraction, Fraction]:
         share, waited = value / self.money, len(self.offers) - 1
-        return share * self._left("alice", waited), (1 - share) * self._left("bob", waited)
-
-    def rating(self, role: str) -> str:
-        """With what to ask for instead, since a small model cannot work out what waiting costs."""
-        said = super().rating(role)
-        if self._ahead_by(role) > 0 or len(self.offers) == self.rounds:
-            return said
-        return f"{said}; with {self._least_ahead(role, len(self.offers) + 1)}% next you would"
-
-    def _least_ahead(self, role: str, round_: int) -> int:
-        """The least whole percent of the sum with which `role` gains more in that round (1..)."""
-        own, rival = (self._left(name, round_ - 1) for name in (role, other(role)))
-        return floor(100 * rival / (own + rival)) + 1
-
-    def _left(self, role: str, waited: int) -> Fraction:
-        """What of a gain waiting for so many rounds leaves `role`."""
-        return exact(self.config[f"delta_{role[0]}"]) ** waited
+        alice = share * exact(self.config["delta_a"]) ** waited
+        return alice, (1 - share) * exact(self.config["delta_b"]) ** waited
 
     def amount_demanded(self, role: str) -> Demand:
         """Tenths of the sum."""
@@ -111,11 +95,7 @@ class BargainingMatch(AlternatingMatch):
         if not self.config["complete_information"]:
             return text + "."
         rival = other(role)
-        text = f"{text}, {rival.capitalize()} {percent_text(deltas[rival])}."
-        # Alice makes her first offer before she could be told with one of Bob's
-        if role == "bob" or not self.rates_offers:
-            return text
-        return f"{text} With {self._least_ahead(role, 1)}% in round 1 you would gain more than Bob."
+        return f"{text}, {rival.capitalize()} {percent_text(deltas[rival])}."
 
 
 class Bargaining(Game):
