@@ -36,7 +36,6 @@ STOP_S = 20.0
 RECORD = "server.json"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TITLE = "VLLM::"  # as vLLM may rename its processes
-MAX_LORA_RANK = "64"  # vLLM refuses adapters of a higher rank
 REQUIREMENTS = """
 from importlib.metadata import requires
 from packaging.requirements import Requirement
@@ -222,7 +221,7 @@ def _command(python: Path, model: Path, port: int) -> list[str]:
 def _options(args: argparse.Namespace) -> list[str]:
     options = ["--dtype", args.dtype]
     if args.adapter or args.runtime_lora:
-        options += ["--enable-lora", "--max-lora-rank", MAX_LORA_RANK]
+        options += ["--enable-lora", "--max-lora-rank", str(args.max_lora_rank)]
     if args.adapter:
         options += ["--lora-modules", *args.adapter]
     return options
@@ -255,6 +254,13 @@ def main() -> None:
     parser.add_argument("--adapter", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--dtype", default="auto", help="vLLM's; auto rounds float32 weights")
     parser.add_argument("--runtime-lora", action="store_true", help="load adapters on request")
+    parser.add_argument(
+        "--max-lora-rank",
+        type=int,
+        default=64,
+        help="highest rank of an adapter (vLLM's: 8, 16, 32, 64 ...); on the CPU every token costs "
+        "in proportion to it, whatever the adapter's own is",
+    )
     args = parser.parse_args()
     if args.action == "install":
         install(args.venv)
