@@ -25,7 +25,7 @@ from aria_dvc.report.study_file import Study, load_study
 from aria_dvc.seeds import derived_seed
 
 
-@pytest.mark.parametrize("name", ["credit", "default", "recent", "paper", "ablation"])
+@pytest.mark.parametrize("name", ["credit", "default", "paper", "ablation"])
 def test_the_settings_are_what_dvc_takes_and_params_allow(name):
     study = load_study(Path(f"configs/study/{name}.yaml"))
     last = list(study.experiments().values())[-max(1, len(study.arms)) :]

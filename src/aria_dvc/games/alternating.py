@@ -267,7 +267,7 @@ COMMON: Config = {
 """Parameters of both games with the values of the evaluation grid.
 
 rated_offers: whoever hears an offer is told whether it gains more by it than its speaker, which a
-small model does not work out (docs/results.md).
+small model does not work out (docs/trials.md).
 """
 SWITCHES = [key for key, value in COMMON.items() if isinstance(value, bool)]
 
