@@ -34,17 +34,12 @@ import pandas as pd
 from dvc.exceptions import DvcException, InvalidArgumentError
 from dvc.utils.hydra import apply_overrides
 
-from aria_dvc.arena.assignments import assign
-from aria_dvc.arena.evaluate import seed_purpose
 from aria_dvc.cache.folder import VARIABLE, cache_folder
 from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
 from aria_dvc.files import write_csv, write_json, write_parquet
-from aria_dvc.games.registry import get_game
 from aria_dvc.params import check_params
 from aria_dvc.pipeline import paths
-from aria_dvc.records.names import PLAYABLE
-from aria_dvc.records.tables import sorted_json
 from aria_dvc.report.evaluation import broken_off
 from aria_dvc.report.study import (
     COSTS,
@@ -57,7 +52,6 @@ from aria_dvc.report.study import (
     within,
 )
 from aria_dvc.report.study_file import Place, Study, load_study
-from aria_dvc.seeds import derived_seed
 from aria_dvc.yaml_file import load_yaml, read_yaml
 
 OUTCOME = ["won", "winnable", "no_deal", "failure_kind", "broken_off"]
@@ -153,10 +147,7 @@ def _tell(
 
 
 def _commits(study: Study, games: pd.DataFrame, ran: pd.DataFrame) -> dict[int, str]:
-    """Seed -> commit ("" where none was written down) of the seeds that are of the study as it is.
-
-    ran: rows of experiments.csv; a seed that has none, of before there were any, is trusted.
-    """
+    """Seed -> commit of the seeds that are of the study as it is; ran: rows of experiments.csv."""
     if games.empty:
         return {}
     commits, apart = {}, _apart(games)
@@ -178,9 +169,11 @@ def _commits(study: Study, games: pd.DataFrame, ran: pd.DataFrame) -> dict[int, 
 def _unlike(seed: Study, settings: Mapping[str, str], variants: Set[str]) -> str:
     """Why rows are not what the study of one seed says now; "" if they are.
 
-    settings: experiment -> hash of what the file said then, or nothing. variants: of the rows.
+    settings: experiment -> hash of what the file said then. variants: of the rows.
     """
-    if settings and not settings.items() >= seed.hashes().items():
+    if not settings:
+        return "has no line in experiments.csv"
+    if not settings.items() >= seed.hashes().items():
         return "was run with other settings than the study has now"
     lacking = ", ".join(name for name in seed.labels if name not in variants)
     return f"has no games of {lacking}" if lacking else ""
@@ -189,7 +182,7 @@ def _unlike(seed: Study, settings: Mapping[str, str], variants: Set[str]) -> str
 def _apart(games: pd.DataFrame) -> dict[int, str]:
     """Seeds whose games are not those of most seeds, since a game's rules have changed, with why.
 
-    Of some old games the configurations are not known; they say nothing.
+    Games without configurations ("") say nothing.
     """
     known = games[games["config"] != ""].groupby("seed")["config"]
     judged = {int(seed): set(found) for seed, found in known}
@@ -215,7 +208,7 @@ def _of_other_settings(experiment: str, blocks: str) -> str:
 
 def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Rows of the seeds that are here, and those of other seeds in the file, which is written."""
-    earlier = _earlier(path, here)
+    earlier = _earlier(path)
     parts = [*parts, earlier[~earlier["seed"].isin(here.seeds)]]
     if not (filled := [part for part in parts if not part.empty]):
         return earlier
@@ -226,62 +219,14 @@ def _kept(path: Path, here: Study, parts: Sequence[pd.DataFrame]) -> pd.DataFram
     return rows
 
 
-def _earlier(path: Path, study: Study) -> pd.DataFrame:
-    """A table that was written before, with the columns that there were not yet.
-
-    Old curves get the categories that their games are of, old games their configurations (see
-    `_with_configs`). Who broke an old game off is not known: they count as they did, as the
-    policy's.
-    """
+def _earlier(path: Path) -> pd.DataFrame:
+    """A table that was written before; without rows where there is none."""
     if not path.exists():
         return pd.DataFrame(columns=["seed", "variant"])
     if path.suffix == ".parquet":
-        games = pd.read_parquet(path)
-        games = games if "broken_off" in games else games.assign(broken_off=False)
-        games = games if "config" in games else _with_configs(study, games)
-        return games[[name for name in GAME_COLUMNS if name in games]]
+        return pd.read_parquet(path)
     texts = {"commit": str, "settings": str}  # digits alone are no number
-    rows = pd.read_csv(path, keep_default_na=False, dtype=texts)
-    if "log" in rows and "category" not in rows:
-        rows["category"] = rows["log"].map(PLAYABLE)
-    return rows
-
-
-def _with_configs(study: Study, games: pd.DataFrame) -> pd.DataFrame:
-    """Games that were kept without it, with the column `config` (see `_config_key`).
-
-    It follows from the seed, if the code did then what it does today. That is believed of a seed's
-    games where it tells which of them could be won as was stored, and some could not; of others the
-    column is "".
-    """
-    parts = []
-    for seed, played in games.groupby("seed"):
-        settings = next(iter(study.of([int(seed)]).experiments().values()))
-        planned = _planned(settings, played)
-        told = played.merge(planned, how="left", on=["game", "role", "opponent", "episode"])
-        believed = told["could"].eq(told["winnable"]).all() and not told["winnable"].all()
-        parts.append(told if believed else told.assign(config=""))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _planned(settings: Sequence[str], games: pd.DataFrame) -> pd.DataFrame:
-    """What an evaluation plays with an experiment's settings, of the roles and opponents of those
-    games: `config`, and whether they `could` be won. Nothing where the settings no longer load."""
-    try:
-        params = check_params(params_under(settings, Path(PARAMS).read_text("utf-8")))
-    except AriaError:
-        params = None
-    rows = []
-    for name, role, opponent in games[["game", "role", "opponent"]].drop_duplicates().to_numpy():
-        if params is None or name not in params.evaluate.games:
-            continue
-        game, wanted = get_game(name), params.evaluate.games[name]
-        seed = derived_seed(params.seed, seed_purpose(role, filter(None, [opponent])))
-        for one in assign(game, wanted.episodes, seed, wanted.grid):
-            key = (name, role, opponent, one.episode_id)
-            config = _config_key(name, sorted_json(one.config))
-            rows.append((*key, config, game.winnable(one.config, role)))
-    return pd.DataFrame(rows, columns=["game", "role", "opponent", "episode", "config", "could"])
+    return pd.read_csv(path, keep_default_na=False, dtype=texts)
 
 
 def _config_key(game: str, config: str) -> str:

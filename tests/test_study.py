@@ -14,7 +14,6 @@ from dvc.exceptions import PathMissingError
 from scripts import study as script
 from scripts.study import results, run
 
-from aria_dvc.arena.assignments import assign
 from aria_dvc.errors import AriaError
 from aria_dvc.games.registry import get_game
 from aria_dvc.params import Params, check_params
@@ -22,7 +21,6 @@ from aria_dvc.report import intervals
 from aria_dvc.report.intervals import holm
 from aria_dvc.report.study import compared, learning, minutes, table, within
 from aria_dvc.report.study_file import Study, load_study
-from aria_dvc.seeds import derived_seed
 
 
 @pytest.mark.parametrize("name", ["credit", "default", "paper", "ablation"])
@@ -605,7 +603,15 @@ def test_an_experiment_that_cannot_be_read_is_one_line(experiments, monkeypatch)
 
 def written(seeds: list[int], variants: list[str]) -> pd.DataFrame:
     tables = [outcomes(name, seed, [seed > 0, True]) for name in variants for seed in seeds]
-    return pd.concat(tables).assign(completion_tokens=7)
+    return pd.concat(tables).assign(completion_tokens=7, config="", broken_off=False)
+
+
+def record(out: Path, rows: list[tuple[int, str, str]]) -> None:
+    """Write experiments.csv of the study `two`: seed, digit of the commit, hash of the settings."""
+    frame = pd.DataFrame(rows, columns=["seed", "commit", "settings"])
+    frame["commit"] *= 40
+    frame["experiment"] = [f"two-seed-{seed}" for seed in frame["seed"]]
+    frame.to_csv(out / "experiments.csv", index=False)
 
 
 def test_seeds_of_other_settings_are_left_out_and_named(experiments, capsys):
@@ -617,21 +623,19 @@ def test_seeds_of_other_settings_are_left_out_and_named(experiments, capsys):
     before = pd.read_parquet(out / "games.parquet")
     (same,) = study.of([0]).hashes().values()
     (other,) = study.model_copy(update={"settings": ["k=2"]}).of([0]).hashes().values()
-    rows = [(0, "1" * 40, same), (1, "2" * 40, other), (3, "1" * 40, same), (4, "1" * 40, same)]
-    frame = pd.DataFrame(rows, columns=["seed", "commit", "settings"])
-    frame["experiment"] = [f"two-seed-{seed}" for seed in frame["seed"]]
-    frame.to_csv(out / "experiments.csv", index=False)
+    record(out, [(0, "1", same), (1, "2", other), (3, "3", same), (4, "1", same)])
     shown = results(study, out)
-    assert shown.startswith("Seeds: 0, 3 (commit 1111111); 2 (no commit recorded).\n")
+    assert shown.startswith("Seeds: 0 (commit 1111111); 3 (commit 3333333).\n")
     assert "former" not in shown
     found = json.loads((out / "results.json").read_text())
-    assert found["seeds"] == [0, 2, 3]
-    assert found["commits"] == {"0": "1" * 40, "2": "", "3": "1" * 40}
+    assert found["seeds"] == [0, 3]
+    assert found["commits"] == {"0": "1" * 40, "3": "3" * 40}
     said = capsys.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in said] == ["left out"] * 2
+    assert [line.partition(":")[0] for line in said] == ["left out"] * 3
     assert "seed 1 (commit 2222222) was run with other settings" in said[0]
     assert "study.py run configs/study/two.yaml --seeds 1" in said[0]
-    assert "seed 4 (commit 1111111) has no games of aria" in said[1]
+    assert "seed 2 (no commit recorded) has no line in experiments.csv" in said[1]
+    assert "seed 4 (commit 1111111) has no games of aria" in said[2]
     kept = pd.read_parquet(out / "games.parquet")
     assert sorted(kept["seed"].unique()) == [0, 1, 2, 3, 4]
     assert len(kept) == len(before)
@@ -643,64 +647,12 @@ def test_seeds_of_other_games_than_most_are_left_out_and_named(experiments, caps
     games = written([0, 1, 2, 3], ["vanilla", "aria"])
     games["config"] = games["seed"].map({0: "0ld", 1: "new", 2: "0ld", 3: ""})
     games.to_parquet("out/games.parquet", index=False)
+    (settings,) = study.of([0]).hashes().values()
+    record(Path("out"), [(seed, "1", settings) for seed in range(4)])
     assert results(study, Path("out")).startswith("Seeds: 0, 2, 3 ")
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("left out: seed 1 (no commit recorded) was judged in none of the config")
+    assert said.startswith("left out: seed 1 (commit 1111111) was judged in none of the config")
     assert sorted(pd.read_parquet("out/games.parquet")["seed"].unique()) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("game", ["negotiation", "bargaining"])
-def test_old_games_get_the_configurations_that_explain_what_could_be_won(experiments, game):
-    """Bargainings can all be won, which bears nothing out; nor does what was stored otherwise."""
-    setting = "evaluate.games.negotiation.grid=glee48"
-    study = study_of(CONFIG.replace("settings: []", f"settings: [{setting}]"))
-    grid = check_params(shipped(setting)).evaluate.games[game].grid
-    rules, tables = get_game(game), []
-    for seed in (0, 1):
-        for role in ("alice", "bob"):
-            purpose = derived_seed(seed, f"evaluate {role} scripted:fair")
-            planned = assign(rules, 24, purpose, grid)
-            columns = {
-                "game": game,
-                "role": role,
-                "episode": [one.episode_id for one in planned],
-                "winnable": [rules.winnable(one.config, role) for one in planned],
-                "said": [json.dumps(one.config, sort_keys=True) for one in planned],
-            }
-            tables += [
-                outcomes(name, seed, [False] * 24).assign(**columns) for name in study.variants
-            ]
-    games = pd.concat(tables, ignore_index=True).assign(completion_tokens=7)
-    games.loc[(games["seed"] == 1).idxmax(), "winnable"] ^= True
-    Path("out").mkdir()
-    games.drop(columns="said").to_parquet("out/games.parquet", index=False)
-    results(study, Path("out"))
-    same = ["seed", "variant", "role", "episode"]
-    kept = pd.read_parquet("out/games.parquet").merge(games[[*same, "said"]], on=same)
-    assert len(kept) == len(games)
-    assert set(kept["config"][kept["seed"] == 1]) == {""}
-    first = kept[kept["seed"] == 0]
-    told = json.loads(Path("out/results.json").read_text())["within"]
-    if game == "bargaining":
-        assert set(first["config"]) == {""}
-        assert told == {}
-    else:
-        assert first.groupby("config")["said"].nunique().eq(1).all()
-        assert first["config"].nunique() == first["said"].nunique()
-        assert told.keys() == {"0"}
-        assert set(told["0"]["all"]) == {"aria_minus_vanilla"}
-
-
-def test_old_curves_get_the_categories_of_their_games(experiments):
-    study = study_of(CONFIG.replace("[adversarial]", "[adversarial, household]"))
-    out = Path("out")
-    out.mkdir()
-    written([0], ["vanilla", "aria"]).to_parquet(out / "games.parquet", index=False)
-    curves = pd.DataFrame({"log": ["bargaining", "negotiation", "household"], "iteration": 0})
-    curves = curves.assign(episodes=4, win_rate=0.5, play_seconds=60.0, train_seconds=120.0)
-    curves.assign(seed=0, variant="aria").to_csv(out / "curves.csv", index=False)
-    results(study, out)
-    assert json.loads((out / "results.json").read_text())["minutes"] == {"aria": 6.0}
 
 
 def test_what_the_file_says_of_an_experiment_is_its_hash(tmp_path, monkeypatch):
