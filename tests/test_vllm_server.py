@@ -135,7 +135,9 @@ def test_rollouts_play_every_adapter_that_the_server_is_given(base_url, adapters
     games = OnlineGames(served_params(base_url, online=online), "adversarial")
     for iteration, name in enumerate(("first", "second", "first")):  # at last one it knows
         said = set()
-        for episode in games.rollout(adapters[name], iteration, iteration):
+        episodes = games.rollout(adapters[name], iteration, iteration)
+        assert len(episodes) == online.games
+        for episode in episodes:
             for role, player in episode.info["players"].items():
                 if player["name"] == "policy":
                     assert player["model"].startswith("policy-")
