@@ -655,6 +655,26 @@ def test_seeds_of_other_games_than_most_are_left_out_and_named(experiments, caps
     assert sorted(pd.read_parquet("out/games.parquet")["seed"].unique()) == [0, 1, 2, 3]
 
 
+def test_results_say_what_came_of_each_seed_by_itself_and_how_long_it_took(experiments):
+    study = study_of(CONFIG.replace("[adversarial]", "[adversarial, household]"))
+    out = Path("out")
+    out.mkdir()
+    games = written([0, 1], ["vanilla", "aria"])
+    games["config"] = games["episode"].where(games["seed"] == 0, "")
+    games.to_parquet(out / "games.parquet", index=False)
+    curves = pd.DataFrame({"log": ["bargaining", "negotiation", "household"], "iteration": 0})
+    curves["category"] = ["adversarial", "adversarial", "household"]
+    curves = curves.assign(episodes=4, win_rate=0.5, play_seconds=60.0, train_seconds=120.0)
+    curves.assign(seed=0, variant="aria").to_csv(out / "curves.csv", index=False)
+    (settings,) = study.of([0]).hashes().values()
+    record(out, [(0, "1", settings), (1, "1", settings)])
+    results(study, out)
+    found = json.loads((out / "results.json").read_text())
+    assert found["minutes"] == {"aria": 6.0}
+    assert found["within"].keys() == {"0"}
+    assert set(found["within"]["0"]["all"]) == {"aria_minus_vanilla"}
+
+
 def test_what_the_file_says_of_an_experiment_is_its_hash(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first = study_of(CONFIG)
