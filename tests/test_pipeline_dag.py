@@ -473,6 +473,20 @@ def kill_after(process: subprocess.Popen[bytes], seconds: float) -> None:
             time.sleep(0.05)
 
 
+def until_a_stage_runs(process: subprocess.Popen[bytes]) -> None:
+    """Only then is an experiment's override in params.yaml to stay: before, DVC stashes it once."""
+    while not any(map(partial(runs_a_stage, process.pid), psutil.process_iter())):
+        assert process.poll() is None, "it ended before any stage ran"
+        time.sleep(0.05)
+
+
+def runs_a_stage(group: int, process: psutil.Process) -> bool:
+    try:
+        return is_of(group, process) and "stages/" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+
+
 def is_of(group: int, process: psutil.Process) -> bool:
     """Whether the process belongs to the group and has not ended."""
     try:
@@ -486,8 +500,7 @@ def test_the_documented_remedy_after_a_killed_experiment_works(workspace):
     workspace.run("dvc", "checkout", "-q")
     params = workspace.folder / "params.yaml"
     process = started(workspace, "dvc", "exp", "run", "-S", "k=7")
-    while process.poll() is None and "k: 7" not in params.read_text():
-        time.sleep(0.05)
+    until_a_stage_runs(process)
     kill_after(process, 2)
     mend_what_dvc_tore(workspace)
     assert "k: 7" in params.read_text()
