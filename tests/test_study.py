@@ -60,6 +60,7 @@ def params_of(name: str, size: str = "") -> Params:
 # Who learns, as in its paper, from games of the untrained model alone, beside arms that play on.
 OFFLINE = {"behaviour_cloning", "spag", "trajectory_dpo", "step_dpo"}
 METHODS = ("methods", "methods_household")
+OFFLINE_OF = {**dict.fromkeys(METHODS, OFFLINE), "arms": {"behaviour_cloning"}}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path("configs/study").iterdir()))
@@ -69,7 +70,7 @@ def test_what_a_study_compares_plays_on_alike(name):
     for sized in (study, *map(study.sized, study.sizes)):
         for settings in sized.experiments().values():
             online = set(params_under(settings).online.variants)
-            offline = OFFLINE if name in METHODS else set()
+            offline = OFFLINE_OF.get(name, set())
             assert not online or online | offline == set(study.variants) - {"vanilla"}
 
 
