@@ -57,6 +57,7 @@ from aria_dvc.yaml_file import load_yaml, read_yaml
 OUTCOME = ["won", "winnable", "no_deal", "failure_kind", "broken_off"]
 GAME_COLUMNS = ["variant", *PAIR, "config", *OUTCOME, *COSTS]
 PARAMS = "params.yaml"
+OR_BACK = "give the study's file back what it said, or"
 
 Blocks = Mapping[str, Any]  # what a params.yaml says
 
@@ -158,8 +159,8 @@ def _commits(study: Study, games: pd.DataFrame, ran: pd.DataFrame) -> dict[int, 
         variants = set(games["variant"][games["seed"] == seed])
         if why := _unlike(study.of([seed]), settings, variants) or apart.get(seed):
             _leave_out(
-                f"seed {seed} ({commit_named(commit)}) {why}: run it again ({study.command} "
-                f"--seeds {seed}), or give the study's file back what it said"
+                f"seed {seed} ({commit_named(commit)}) {why} run it again ({study.command} "
+                f"--seeds {seed})"
             )
         else:
             commits[seed] = commit
@@ -167,16 +168,17 @@ def _commits(study: Study, games: pd.DataFrame, ran: pd.DataFrame) -> dict[int, 
 
 
 def _unlike(seed: Study, settings: Mapping[str, str], variants: Set[str]) -> str:
-    """Why rows are not what the study of one seed says now; "" if they are.
+    """Why rows are not what the study of one seed says now, and what else helps than to run it
+    again; "" if they are.
 
     settings: experiment -> hash of what the file said then. variants: of the rows.
     """
     if not settings:
-        return "has no line in experiments.csv"
+        return "has no line in experiments.csv:"
     if not settings.items() >= seed.hashes().items():
-        return "was run with other settings than the study has now"
+        return f"was run with other settings than the study has now: {OR_BACK}"
     lacking = ", ".join(name for name in seed.labels if name not in variants)
-    return f"has no games of {lacking}" if lacking else ""
+    return f"has no games of {lacking}: {OR_BACK}" if lacking else ""
 
 
 def _apart(games: pd.DataFrame) -> dict[int, str]:
@@ -189,7 +191,7 @@ def _apart(games: pd.DataFrame) -> dict[int, str]:
     most = min(
         judged.values(), key=lambda one: sum(map(one.isdisjoint, judged.values())), default=()
     )
-    why = "was judged in none of the configurations that most other seeds were"
+    why = "was judged in none of the configurations that most other seeds were:"
     return {seed: why for seed, own in judged.items() if own.isdisjoint(most)}
 
 

@@ -634,8 +634,9 @@ def test_seeds_of_other_settings_are_left_out_and_named(experiments, capsys):
     said = capsys.readouterr().err.splitlines()
     assert [line.partition(":")[0] for line in said] == ["left out"] * 3
     assert "seed 1 (commit 2222222) was run with other settings" in said[0]
+    assert "give the study's file back what it said, or run it again" in said[0]
     assert "study.py run configs/study/two.yaml --seeds 1" in said[0]
-    assert "seed 2 (no commit recorded) has no line in experiments.csv" in said[1]
+    assert "seed 2 (no commit recorded) has no line in experiments.csv: run it again" in said[1]
     assert "seed 4 (commit 1111111) has no games of aria" in said[2]
     kept = pd.read_parquet(out / "games.parquet")
     assert sorted(kept["seed"].unique()) == [0, 1, 2, 3, 4]
