@@ -16,7 +16,7 @@ from damage import flip
 from aria_dvc.__main__ import main
 from aria_dvc.arena.journal import Journal
 from aria_dvc.cache import folder as folder_module
-from aria_dvc.cache import locks
+from aria_dvc.cache import locks, vectors
 from aria_dvc.cache.entries import entries
 from aria_dvc.cache.folder import VARIABLE, note_use
 from aria_dvc.cache.lines import CheckedLines
@@ -385,6 +385,18 @@ def test_a_stage_keeps_the_cache_within_its_limit_and_what_it_used_itself(cache,
     keep_within(100 * 1024 / GIB)
     assert left(cache) == ["mine"]
     assert "1 entries used longest ago removed to stay within pace.cache_limit_gib" in caplog.text
+
+
+def test_vectors_that_another_process_has_locked_fail_no_stage(cache, caplog, monkeypatch):
+    monkeypatch.setattr(vectors, "PATIENCE_S", 0.1)
+    VectorStore("m").put(TEXTS, VECTORS)
+    note_use(training(cache, "mine", 100, 30))
+    other = sqlite3.connect(vectors_file(cache))
+    other.execute("BEGIN EXCLUSIVE")
+    keep_within(0)
+    other.close()
+    assert "could not be pruned" in caplog.text
+    assert len(VectorStore("m").get(TEXTS)) == 3
 
 
 def test_of_a_launch_only_the_first_process_prunes(cache, monkeypatch):

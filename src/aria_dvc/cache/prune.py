@@ -15,6 +15,7 @@ from aria_dvc.cache.entries import FOLDERS, Entry, entries
 from aria_dvc.cache.folder import cache_folder, uses_any
 from aria_dvc.cache.locks import FolderLock
 from aria_dvc.cache.vectors import forget
+from aria_dvc.errors import AriaError
 
 logger = logging.getLogger(__name__)
 GIB = 2**30
@@ -104,7 +105,7 @@ def keep_within(limit_gib: float) -> None:
         return
     try:
         pruned = prune(cache_folder(), limit_gib * GIB)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, AriaError) as error:
         logger.warning("%s could not be pruned: %s", cache_folder(), error)
         return
     if pruned.removed:
