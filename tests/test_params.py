@@ -346,6 +346,23 @@ def test_a_whole_model_is_judged_in_process(raw):
         check_params(raw)
 
 
+def test_a_variant_that_does_not_load_hides_no_other_problem(raw):
+    raw["endpoints"] = {"x": {"base_url": "http://127.0.0.1:1/v1", "model": "m"}}
+    set_at(raw, "evaluate.rollouts", "endpoint:x")
+    set_at(raw, "variants.aria.kl", "much")
+    set_at(raw, "k", 1)
+    with pytest.raises(AriaError, match=r"k: 1 is outside.*variants\.aria\.kl: input should be"):
+        check_params(raw)
+
+
+@pytest.mark.parametrize("where", ["policy.kl", "variants.aria.kl", "variants.aria.ppo.lam"])
+def test_true_is_no_number(raw, where):
+    raw["variants"]["aria"]["ppo"] = {}
+    set_at(raw, where, True)
+    with pytest.raises(AriaError, match=rf"{where}: input should be a number \(got True\)"):
+        check_params(raw)
+
+
 def test_what_is_not_used_is_not_refused(raw):
     set_at(raw, "online.variants", [])
     set_at(raw, "policy.lora", None)

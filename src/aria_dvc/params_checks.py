@@ -24,6 +24,7 @@ from aria_dvc.settings.intentions import CreditMethod
 from aria_dvc.settings.machine import IN_PROCESS
 from aria_dvc.settings.training import VANILLA, Estimated, PlainReturn, PolicyMethod, PolicyParams
 from aria_dvc.suggestions import did_you_mean
+from aria_dvc.yaml_file import taken_for_numbers
 
 if TYPE_CHECKING:
     from aria_dvc.params import Params
@@ -180,6 +181,13 @@ def _variant_problems(params: Params) -> Iterator[str]:
         except ValidationError as error:
             yield from told(error, type(params), ("variants", name))
             continue
+        says, where = params.variants[name], f"variants.{name}"
+        yield from sorted(taken_for_numbers(says, policy.model_dump(), where))
+        if params.evaluate.servers and policy.method != "none" and policy.lora is None:
+            yield (
+                f"evaluate.rollouts: {name} has no lora, and servers load an adapter, not a whole "
+                "model: describe one, or use in_process"
+            )
         if name != VANILLA:
             yield from _policy_problems(params, name, policy)
 
@@ -300,13 +308,6 @@ def _rollout_problems(params: Params) -> Iterator[str]:
             yield f"{where}: an empty list plays nothing: name endpoints, or in_process"
         elif IN_PROCESS in rollouts and len(rollouts) > 1:
             yield f"{where}: in_process plays nothing beside endpoints: name either"
-    for name in params.variants if params.evaluate.servers else ():
-        policy = params.variant(name)
-        if policy.method != "none" and policy.lora is None:
-            yield (
-                f"evaluate.rollouts: {name} has no lora, and servers load an adapter, not a whole "
-                "model: describe one, or use in_process"
-            )
 
 
 def _model_problems(params: Params) -> Iterator[str]:
