@@ -1,5 +1,6 @@
 """Whole or absent, whoever else writes and whenever the writer is killed."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from aria_dvc import aside as module
@@ -131,6 +132,22 @@ def test_without_a_swap_writers_of_a_folder_still_leave_a_whole_one(tmp_path, mo
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert len({(tmp_path / "target" / name).read_text() for name in "ab"}) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+def test_no_library_is_asked_to_swap_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(ctypes, "CDLL", None)
+    assert not module._swapped(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.parametrize("name", ["lock", "before"])
+def test_a_folder_may_have_any_name_too(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(module, "_swapped", lambda one, other: False)
+    for content in ("old", "new"):
+        with written_aside(tmp_path / name) as aside:
+            aside.mkdir()
+            (aside / "a").write_text(content)
+    assert (tmp_path / name / "a").read_text() == "new"
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -277,6 +294,7 @@ def test_discard_is_whole_too(tmp_path):
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None
 )
 @given(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=60))
+@example("lock")
 def test_any_name_may_be_written(tmp_path, name):
     if name in (".", ".."):
         return

@@ -17,6 +17,7 @@ import secrets
 import shutil
 import socket
 import stat
+import sys
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -27,8 +28,8 @@ from filelock import FileLock, Timeout
 
 from aria_dvc.errors import AriaError, naming
 
-LOCK = "lock"  # in a writer's folder
-BEFORE = "before"  # what stood at the target while it is replaced, where it takes two steps
+LOCK = ".aside.lock"  # in a writer's folder, beside what is written, which may have any other name
+BEFORE = ".aside.before"  # what stood at the target while it is replaced, where it takes two steps
 LONGEST_NAME = 100  # of the target in the name of the writer's folder; 255 is the system's limit
 JUST_S = 60.0
 ATTEMPTS = 100  # at a target that other writers replace at the same time
@@ -192,6 +193,8 @@ def _put_back(before: Path, target: Path) -> None:
 
 def _swapped(one: Path, other: Path) -> bool:
     """Swap two names in one step; False where the system or the file system cannot."""
+    if sys.platform != "linux":
+        return False
     swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if swap is None:
         return False
