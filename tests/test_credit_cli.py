@@ -387,6 +387,26 @@ def test_a_file_of_another_kind_is_never_overwritten(tmp_path, capsys, option, c
     assert mine.read_text() == content
 
 
+@pytest.mark.parametrize("cut", [b"", b"PAR1"])
+def test_a_damaged_table_is_somebody_elses(tmp_path, capsys, cut):
+    """With the magic at its end Parquet's reader fails in another way than without."""
+    log, mine = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "mine.parquet"
+    assert run(log, "--method", "constant", "--out", mine) == 0
+    damaged = mine.read_bytes()[:-20] + (12).to_bytes(4, "little") + cut
+    mine.write_bytes(damaged)
+    assert run(log, "--method", "constant", "--out", mine) == 1
+    assert "exists and is not what this command writes" in capsys.readouterr().err
+    assert mine.read_bytes() == damaged
+
+
+def test_of_a_file_that_stands_there_no_more_is_read_than_tells_its_kind(tmp_path, capsys):
+    log, mine = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "mine.parquet"
+    mine.touch()
+    os.truncate(mine, 2**40)  # a hole: none of it is on the disk
+    assert run(log, "--method", "constant", "--out", mine) == 1
+    assert "exists and is not what this command writes" in capsys.readouterr().err
+
+
 def test_links_devices_and_what_lies_below_a_file_are_no_outputs(tmp_path, capsys):
     log, target = write_log(tmp_path / "log.jsonl", 5, seed=3), tmp_path / "precious.parquet"
     (tmp_path / "link").symlink_to(target)

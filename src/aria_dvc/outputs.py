@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
-import io
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
+import orjson
+
 from aria_dvc.errors import AriaError
 
-Mine = Callable[[bytes], bool]
+Mine = Callable[[Path], bool]
 
 
 def table_with(columns: Collection[str]) -> Mine:
-    """Whether a file's bytes are a Parquet table with (at least) these columns."""
+    """Whether a file is a Parquet table with (at least) these columns."""
 
-    def is_mine(content: bytes) -> bool:
+    def is_mine(path: Path) -> bool:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        with path.open("rb") as file:  # what cannot be opened is told as such
+            try:
+                return set(columns) <= set(pq.read_schema(file).names)
+            except (pa.ArrowInvalid, OSError):  # the latter of a damaged footer
+                return False
+
+    return is_mine
+
+
+def object_with(keys: Collection[str]) -> Mine:
+    """Whether a file is a JSON object with (at least) these keys."""
+
+    def is_mine(path: Path) -> bool:
         try:
-            return set(columns) <= set(pq.read_schema(io.BytesIO(content)).names)
-        except pa.ArrowInvalid:
+            found = orjson.loads(path.read_bytes())
+        except orjson.JSONDecodeError:
             return False
+        return isinstance(found, dict) and set(keys) <= found.keys()
+
+    return is_mine
+
+
+def beginning_with(start: bytes) -> Mine:
+    """Whether a file begins so."""
+
+    def is_mine(path: Path) -> bool:
+        with path.open("rb") as file:
+            return file.read(len(start)) == start
 
     return is_mine
 
@@ -34,8 +59,8 @@ def check_outputs(
     """Refuse, before any work is done, an output that would cost somebody a file.
 
     Args:
-        outputs: option -> its path, and whether the bytes of a file that stands there are such as
-            this command writes; any other file is somebody else's.
+        outputs: option -> its path, and whether a file that stands there is such as this command
+            writes; any other file is somebody else's.
         inputs: option -> what is read.
 
     Raises:
@@ -123,8 +148,7 @@ def _check_kind(option: str, path: Path, is_mine: Mine) -> None:
         return
     if not path.is_file():
         raise AriaError(f"{option}: {path} is no regular file: name a file to write")
-    content = path.read_bytes()
-    if content and not is_mine(content):
+    if path.stat().st_size and not is_mine(path):
         raise AriaError(
             f"{option}: {path} exists and is not what this command writes: name another file, or "
             "move that one away"

@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import orjson
-
 from aria_dvc.credit.settings import EMBEDDER, Aggregate, CreditSettings
 from aria_dvc.errors import AriaError
-from aria_dvc.outputs import Mine
+from aria_dvc.outputs import Mine, object_with
 from aria_dvc.records.names import PLAYABLE
 from aria_dvc.records.options import add_reading_options, check_files, reading_of
 
@@ -113,20 +111,13 @@ def _check(args: argparse.Namespace) -> None:
         raise AriaError("--on-error skip: name a file for what is skipped by --rejected")
     outputs: dict[str, tuple[Path, Mine]] = {}
     if args.out:
-        outputs["--json"] = (args.out, _is_report)
+        outputs["--json"] = (args.out, object_with(("contents", "signal", "advice")))
     if args.html:
         outputs["--html"] = (args.html, _is_page)
     table = _in_a_table(args.credit)
     check_files(args, outputs, {"the log": args.logs, "--credit": [table[0]] if table else []})
 
 
-def _is_report(content: bytes) -> bool:
-    try:
-        found = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return False
-    return isinstance(found, dict) and {"contents", "signal", "advice"} <= found.keys()
-
-
-def _is_page(content: bytes) -> bool:
-    return b"<title>Audit</title>" in content[:200]
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"<title>Audit</title>" in file.read(200)

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from aria_dvc.credit.options import (
     add_credit_options,
     check_credit_options,
@@ -18,7 +16,7 @@ from aria_dvc.credit.options import (
 )
 from aria_dvc.credit.settings import EMBEDDER
 from aria_dvc.embedder_specs import embedder_weights
-from aria_dvc.outputs import Mine, table_with
+from aria_dvc.outputs import Mine, object_with, table_with
 from aria_dvc.records.options import add_reading_options, check_files, reading_of, rejected_file
 from aria_dvc.records.parquet_names import check_parquet_name
 from aria_dvc.records.reading import Reading
@@ -155,18 +153,9 @@ def _check_files(args: argparse.Namespace) -> None:
 
     outputs: dict[str, tuple[Path, Mine]] = {"--out": (args.out, table_with(COLUMNS))}
     if args.quality:
-        outputs["--quality"] = (args.quality, _is_quality)
+        outputs["--quality"] = (args.quality, object_with(("method", "episodes")))
     inputs = {"the log": args.logs, "--score": args.score or []}
     if args.embed:
         inputs["--embed"] = [Path(embedder_weights(args.embed))]
     check_files(args, outputs, inputs)
     check_parquet_name(args.out)
-
-
-def _is_quality(content: bytes) -> bool:
-    """Whether it is what --quality writes (see `quality_of`)."""
-    try:
-        found = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return False
-    return isinstance(found, dict) and {"method", "episodes"} <= found.keys()

@@ -26,6 +26,7 @@ from aria_dvc.errors import AriaError
 from aria_dvc.exports.scales import Scale, check_numbers
 from aria_dvc.files import read_json, write_json
 from aria_dvc.outputs import (
+    beginning_with,
     check_not_below_file,
     check_not_within,
     is_inside,
@@ -55,6 +56,7 @@ is the assistant there, everybody else being the user. parquet and csv write the
 """
 TABLES = ("parquet", "csv")
 TARGETS = ("swift", "kto", "dpo", "tinker", "art", "traces", *TABLES)
+CSV_START = b"episode_id,group_id,position,role"  # of a credit table
 WRITTEN = ".aria-export.json"  # in the folder: names of the files that are ours
 FILES = (".jsonl", ".json", ".parquet", ".csv")  # what a folder is not called
 HINTS = {
@@ -226,7 +228,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.to in TABLES:
         from aria_dvc.credit.table import COLUMNS
 
-        mine = table_with(COLUMNS) if args.to == "parquet" else _is_table
+        mine = table_with(COLUMNS) if args.to == "parquet" else beginning_with(CSV_START)
         check_files(args, {"--out": (args.out, mine)}, inputs)
         if not args.out.suffix:
             name = f"{args.out}.{args.to}"
@@ -304,11 +306,6 @@ def _numbers(args: argparse.Namespace) -> tuple[float, float]:
     """beta and least."""
     beta = args.beta if is_typed(args, "beta") else Scale.beta
     return beta, args.least if is_typed(args, "least") else Scale.least
-
-
-def _is_table(content: bytes) -> bool:
-    """Whether it begins as a credit table in CSV does."""
-    return content.startswith(b"episode_id,group_id,position,role")
 
 
 def _tell(args: argparse.Namespace, counts: Counter[str], files: dict[str, str], rows: int) -> None:

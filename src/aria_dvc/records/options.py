@@ -56,8 +56,13 @@ def check_files(
         check_named(args.out)
     path = rejected_file(args)
     if path is not None:
-        outputs = {**outputs, "--rejected": (path, is_rejects)}
+        outputs = {**outputs, "--rejected": (path, _holds_rejects)}
     check_outputs(outputs, inputs)
+
+
+def _holds_rejects(path: Path) -> bool:
+    with path.open("rb") as file:
+        return is_rejects(file.readline())
 
 
 @contextmanager

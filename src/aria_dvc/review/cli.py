@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from aria_dvc.outputs import check_outputs
+from aria_dvc.outputs import beginning_with, check_outputs
 
 USAGE = """\
 Compares the newest commit with the last one that it shares with BASE: figures that moved beyond
@@ -40,22 +40,16 @@ def run_review(args: argparse.Namespace) -> None:
     Raises:
         AriaError: see `commits` and `gather`; the output is somebody else's file.
     """
-    if args.out:
-        check_outputs({"--out": (args.out, _is_review)}, {})
     from aria_dvc.aside import written_aside
-    from aria_dvc.review.comment import comment
+    from aria_dvc.review.comment import MARK, comment
     from aria_dvc.review.commits import commits, web_address
     from aria_dvc.review.gathered import gather
 
+    if args.out:
+        check_outputs({"--out": (args.out, beginning_with(MARK.encode()))}, {})
     text = comment(gather(commits(args.base)), args.address or web_address())
     if not args.out:
         print(text, end="")
         return
     with written_aside(args.out) as aside:
         aside.write_text(text, "utf-8")
-
-
-def _is_review(content: bytes) -> bool:
-    from aria_dvc.review.comment import MARK
-
-    return content.startswith(MARK.encode())
