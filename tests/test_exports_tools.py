@@ -433,6 +433,20 @@ def test_what_is_no_list_of_schemas_is_none(tools):
     assert schemas_of(json.dumps([SCHEMA])) == schemas_of([SCHEMA["function"]]) == [SCHEMA]
 
 
+def test_schemas_that_no_file_can_hold_are_none():
+    half = json.dumps([{**SCHEMA, "description": "\ud800"}])
+    assert schemas_of(half) == schemas_of(json.loads(half)) == []
+    assert schemas_of("[" * 3000 + "]" * 3000) == []
+
+
+@pytest.mark.parametrize("target", ["swift", "kto", "dpo", "art", "traces"])
+def test_a_schema_may_have_numbers_of_more_than_64_bits(tmp_path, target):
+    most = {"type": "function", "function": {"name": "f", "maximum": 10**20}}
+    log = log_of(tmp_path, [{**entry, "tools": json.dumps([most])} for entry in trajectories()])
+    (path,) = export(log, target).glob("assistant.*")
+    assert str(10**20).encode() in path.read_bytes()
+
+
 def test_what_is_kept_of_messages_changes_no_table(tmp_path):
     """Stages write what the tables say: a message's text, whatever it was read from."""
     episodes = read_log(with_schemas(tmp_path))

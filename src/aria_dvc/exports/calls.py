@@ -15,6 +15,7 @@ import orjson
 
 from aria_dvc.chat import heard, view
 from aria_dvc.records.formats.openai import EMPTY
+from aria_dvc.records.oddities import is_unicode
 
 Message = dict[str, Any]
 
@@ -119,15 +120,18 @@ def _joined(side: str, piece: Run) -> Said:
 
 
 def schemas_of(tools: Any) -> list[Message]:
-    """A log's schemas of tools as OpenAI writes them; none where it has no list of objects."""
-    if isinstance(tools, str):
-        try:
-            tools = json.loads(tools)
-        except ValueError:
-            return []
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+    """A log's schemas of tools as OpenAI writes them; none where it has no list of objects, or one
+    that no file can hold."""
+    try:
+        found = json.loads(tools) if isinstance(tools, str) else tools
+        can_be_written = is_unicode(as_json(found))
+    except (ValueError, RecursionError):
         return []
-    return [_schema(tool) for tool in tools]
+    if not can_be_written or not isinstance(found, list):
+        return []
+    if not all(isinstance(tool, dict) for tool in found):
+        return []
+    return [_schema(tool) for tool in found]
 
 
 def _schema(tool: Message) -> Message:

@@ -197,9 +197,18 @@ def _open(path: Path, first: Any) -> Any:
 
 def _write(writer: Any, record: Any) -> None:
     if isinstance(record, dict):
-        writer.write(orjson.dumps(record) + b"\n")
+        writer.write(_line(record) + b"\n")
     else:
         writer.write_table(record)
+
+
+def _line(record: Any) -> bytes:
+    from aria_dvc.exports.calls import as_json
+
+    try:
+        return orjson.dumps(record)
+    except TypeError:  # a number of more than 64 bits, in a schema of a tool, say
+        return as_json(record).encode()
 
 
 def _unwritten(reading: Reading) -> Rejected | None:
