@@ -65,6 +65,20 @@ def test_a_folder_and_a_server_give_the_same_credits(tmp_path):
         credits_of(folder)
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://user:geheimnis@127.0.0.1:9", "carries credentials"),
+        ("http://127.0.0.1:9/?key=geheimnis", "carries credentials"),
+        ("http://", "must look like http://host:port"),
+    ],
+)
+def test_a_password_in_an_address_is_refused_and_not_repeated(url, said):
+    with pytest.raises(AriaError, match=said) as caught:
+        credits_of(url)
+    assert "geheimnis" not in str(caught.value)
+
+
 def test_chats_of_a_batch_know_nothing_of_each_others_names(tmp_path):
     folder = fit(log_file(tmp_path))
     chats = [chat("hello", "60?", "I take it") for _ in range(2)]

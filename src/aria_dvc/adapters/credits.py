@@ -123,9 +123,16 @@ def _is_call(call: Any) -> bool:
 
 
 def _served(url: str, agent: str | None, key_env: str | None, deadline_s: float) -> Credits:
+    from pydantic_core import PydanticCustomError
+
     from aria_dvc.servers.client import Server, read_json, scores_in
     from aria_dvc.servers.keys import read_key
+    from aria_dvc.settings.block import address
 
+    try:
+        address(url, "http://host:port")
+    except PydanticCustomError as error:
+        raise AriaError(f"the server's address {error.message()}") from None
     server = Server(url, read_key(key_env, "key_env"), TIMEOUT_S, deadline_s)
     named = {} if agent is None else {"agent": agent}
 
