@@ -7,6 +7,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -205,6 +206,16 @@ def test_a_load_is_what_the_trainer_would_cut():
     assert inputs["tree_sees"].shape == astuple(load.reads())
     assert load_of(1_000, 300, 0.25, pairs=True).dialogues == 2
     assert load_of(100, 300, 0.25).dialogues == 1
+
+
+@pytest.mark.parametrize("own", [0.01, 0.25, 0.9])
+@pytest.mark.parametrize("length", [*range(1, 70), 127, 129])
+def test_made_up_actions_have_room_in_their_dialogue(length, own):
+    load = Load(3, length, own)
+    for example in load.examples(3):
+        turns, tokens = np.unique(example.action[example.action >= 0], return_counts=True)
+        assert turns.tolist() == list(range(len(example.keys)))
+        assert 3 * tokens.sum() == load.trained <= load.tokens
 
 
 SIZES = {

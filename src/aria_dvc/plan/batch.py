@@ -31,11 +31,17 @@ class Load:
     @property
     def trained(self) -> int:
         """Tokens that are trained, each from a place of its own."""
-        return self.dialogues * self._turns * min(OWN_TURN, self.length // 2)
+        return self.dialogues * self._turns * self._each
+
+    @property
+    def _each(self) -> int:
+        """Tokens of an action."""
+        return max(1, min(OWN_TURN, self.length // 2))
 
     @property
     def _turns(self) -> int:
-        return max(1, round(self.own * self.length / OWN_TURN))
+        """As many actions as come nearest to `own`, of those that have room."""
+        return max(1, min(round(self.own * self.length / OWN_TURN), self.length // self._each))
 
     def reads(self) -> Reads:
         """How the trainer's own collator cuts the dialogues for attention over a tree."""
@@ -47,7 +53,7 @@ class Load:
         return [self._example(rng, number, vocabulary) for number in range(count)]
 
     def _example(self, rng: np.random.Generator, number: int, vocabulary: int) -> Example:
-        turns, each = self._turns, min(OWN_TURN, self.length // 2)
+        turns, each = self._turns, self._each
         action = np.full(self.length, NO_ACTION, dtype=np.int32)
         ends = np.linspace(self.length / turns, self.length, turns).astype(int)
         for turn, end in enumerate(ends.tolist()):
