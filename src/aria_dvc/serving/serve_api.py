@@ -31,6 +31,7 @@ _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}}
 _STATUS = {
     "400": "no JSON",
     "401": "the key is missing or wrong",
+    "408": "the body did not arrive in time",
     "413": "too much in one request",
     "422": "not of this shape",
     "429": "too many requests of one address: ask again after Retry-After",
