@@ -68,7 +68,7 @@ def _rate(of: Mapping[str, Any], name: str) -> str:
 
 
 def _difference(gain: Mapping[str, Any]) -> str:
-    """Such as: +0.38 (+0.24 to +0.51) to vanilla, p < 0.001 of 4."""
+    """Such as: +0.38 (+0.24 to +0.51) to vanilla, p < 0.001 as one of 4 (Holm)."""
     if gain["mean"] is None:
         return "no games in common with vanilla"
     known = gain["low"] is not None
