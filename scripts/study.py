@@ -227,8 +227,9 @@ def _earlier(path: Path) -> pd.DataFrame:
         return pd.DataFrame(columns=["seed", "variant"])
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
-    texts = {"commit": str, "settings": str}  # digits alone are no number
-    return pd.read_csv(path, keep_default_na=False, dtype=texts)
+    texts = {"commit": "", "settings": ""}  # digits alone are no number
+    read = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(texts, str))
+    return read.fillna({name: text for name, text in texts.items() if name in read})
 
 
 def _config_key(game: str, config: str) -> str:

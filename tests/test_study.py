@@ -509,6 +509,7 @@ online.mkdir(parents=True, exist_ok=True)
 pd.DataFrame({
     "log": "bargaining", "role": "alice", "iteration": [0, 1], "episodes": 4,
     "win_rate": [0.25, 0.5], "play_seconds": 60.0, "train_seconds": [120.0, 180.0],
+    "clip_share": [1 / 7, None],
 }).to_csv(online / "online.csv")
 """
 STAGE = """
@@ -732,7 +733,9 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]
     assert games["config"].nunique() == 1  # both episodes, with both seeds, are of the first
     assert games["config"].str.fullmatch("[0-9a-f]{8}").all()
-    assert set(pd.read_csv("metrics/study/two/curves.csv")["category"]) == {"adversarial"}
+    curves = pd.read_csv("metrics/study/two/curves.csv", dtype=str)
+    assert set(curves["category"]) == {"adversarial"}
+    assert curves["clip_share"].dropna().tolist() == ["0.142857"] * 2  # whichever evening's
 
 
 def test_what_dvc_complains_of_is_seen(tmp_path):
