@@ -327,5 +327,5 @@ def test_nobody_reads_the_output(tmp_path):
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
-    assert process.stderr.read().startswith(b"error: a file: nobody reads the output any more")
+    assert process.stderr.read().startswith(b"error: nobody reads what is printed any more")
     assert process.wait() == 1

@@ -94,9 +94,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         line = one_line(error)
         if line is None:
             raise
-        print(f"error: {line}", file=sys.stderr)
-        if isinstance(error, BrokenPipeError):  # what is left over cannot be written at the end
+        if isinstance(error, BrokenPipeError):
+            line = "nobody reads what is printed any more: what had not been printed is lost"
+            # or Python tries once more at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"error: {line}", file=sys.stderr)
         return 1
     return 0
 
