@@ -70,8 +70,9 @@ def test_nothing_is_concluded_from_the_skill_of_a_stand_in(tmp_path, capsys, met
     assert lines["skill"].endswith(
         f"; that of {other}, since {method} needs to see how a dialogue goes on"
     )
-    assert lines["next"].startswith("compare it with plain returns, since the skill is not its own")
-    assert make_parser().parse_args(command_in(lines["next"])).run.__name__ == "run_export"
+    assert lines["next"].startswith("whether to train on it this skill cannot tell, since it is n")
+    assert main(command_in(lines["next"])) == 0
+    assert f"credit {out}:advantage" in lines["next"]
     scored = told(capsys, log, "--score", new, *options)  # here it is that of the credit
     assert scored["next"].startswith("no gain over the baseline is shown")
 

@@ -90,9 +90,11 @@ def _tell(
 
     files = " and ".join(str(path) for path in (args.out, args.quality) if path)
     audit = _command("audit", args.logs, args, AUDITED)
+    of_credit = f"{audit} --credit {shlex.quote(f'{args.out}:advantage')}"
     export = _command("export", args.score or args.logs, args)
     export += f" --credit {shlex.quote(str(args.out))} --to kto --out kto/"
-    told = Told(table, fitted, settings_of(args), quality, files, audit, export, bool(args.score))
+    settings, scored = settings_of(args), bool(args.score)
+    told = Told(table, fitted, settings, quality, files, audit, of_credit, export, scored)
     for line in summary(told):
         print(printable(line))
 

@@ -30,7 +30,8 @@ class Told:
     """What the lines are about.
 
     table: the credit table. fitted: the log as the method saw it. quality: see `credit_quality`;
-    None if it was not asked for. written: the files. audit, export: the commands that come next.
+    None if it was not asked for. written: the files. audit, audit_of_credit, export: the commands
+    that come next, of the log, of the table's advantages and for a trainer.
     scored: whether the rows are of other logs than the fitted one.
     """
 
@@ -40,6 +41,7 @@ class Told:
     quality: Mapping[str, Any] | None
     written: str
     audit: str
+    audit_of_credit: str
     export: str
     scored: bool = False
 
@@ -136,7 +138,10 @@ def _next(told: Told) -> str:
     if _returns(told.table) is None:
         return "join it with the dialogues by episode_id and position (docs/exports.md)"
     if not own:
-        return f"compare it with plain returns, since the skill is not its own: {told.export}"
+        return (
+            "whether to train on it this skill cannot tell, since it is not its own; what the "
+            f"credit consists of: {told.audit_of_credit}"
+        )
     return told.export
 
 
