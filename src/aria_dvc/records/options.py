@@ -25,7 +25,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     add("--no-moves", action="store_true", help="leave buttons (CaSiNo's) out of credit")
     skip = "stop at the first entry that cannot be read, or skip and count them"
     add("--on-error", choices=("stop", "skip"), default="stop", help=f"{skip} (%(default)s)")
-    file = "where skipped entries go (JSON lines); default beside --out: OUT.rejected.jsonl"
+    file = "where skipped entries go (JSON lines); default beside the output: NAME.rejected.jsonl"
     add("--rejected", type=Path, metavar="FILE", help=file)
 
 
