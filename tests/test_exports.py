@@ -448,9 +448,10 @@ def next_export(said: str) -> list[str]:
 
 def test_what_is_skipped_stays_told_by_the_export_that_comes_next(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    log, rejected = log_file(tmp_path), tmp_path / "credit.parquet.rejected.jsonl"
+    log = log_file(tmp_path, episodes=60, roles=1)
+    rejected = tmp_path / "credit.parquet.rejected.jsonl"
     log.write_text(log.read_text() + '{"messages": 3}\n')
-    given = [str(log), "--on-error", "skip", "--group-by", "group_id", "--method", "group"]
+    given = [str(log), "--on-error", "skip", "--group-by", "group_id", "--method", "prefix"]
     given += ["--quality", str(tmp_path / "quality.json"), "--out", "credit.parquet"]
     assert main(["credit", *given]) == 0
     told = rejected.read_bytes()
@@ -536,6 +537,24 @@ def test_equal_advantages_are_no_training_data(tmp_path, capsys):
     options = ["--gamma", "1", "--method", "prefix", "--to", "kto", "--out", str(tmp_path / "k")]
     assert main(["export", str(log), *options]) == 1
     assert "all advantages of alice are equal" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["swift", "kto", "dpo", "art"])
+def test_where_all_episodes_end_alike_no_turn_is_worth_more(tmp_path, capsys, target):
+    """Discounted returns differ by turn all the same, and what is fitted to them does."""
+    log = log_file(tmp_path)
+    found = [json.loads(line) for line in log.open()]
+    for entry in found:
+        entry["rewards"]["alice"] = 1.0
+    log.write_text("\n".join(map(json.dumps, found)), "utf-8")
+    table = tmp_path / "credit.parquet"
+    assert main(["credit", str(log), "--out", str(table)]) == 0
+    for options in ([], ["--credit", str(table)]):
+        out = ["--to", target, "--out", str(tmp_path / "out"), *options]
+        assert main(["export", str(log), *out]) == 1
+        assert "all episodes ended alike for alice (1), so that no" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    export(log, target, "--agent", "bob")
 
 
 @pytest.mark.parametrize("method", ["prefix", "aria"])

@@ -140,13 +140,16 @@ def records_of(
     """(role, record) of the target."""
     from aria_dvc.exports import chats as by_chat
     from aria_dvc.exports.pairs import dpo
-    from aria_dvc.exports.scales import scale_of
+    from aria_dvc.exports.scales import check_outcomes, scale_of
     from aria_dvc.exports.tables import art
     from aria_dvc.exports.tokens import tinker
+    from aria_dvc.params_checks import OF_GUESSING_GAMES
 
     if args.to == "traces":
         return by_chat.traces(chats, Scale({}), counts)
     scale = scale_of(table, *_numbers(args))
+    if args.method not in OF_GUESSING_GAMES:  # they tell what a question brought, however it ends
+        check_outcomes(table)
     if args.to == "art":
         return art(chats, counts)
     if args.to == "tinker":

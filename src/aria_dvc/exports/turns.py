@@ -223,7 +223,7 @@ def rows_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> pd.Data
 
     keys = list(zip(table["episode_id"], table["position"], strict=True))
     told = dict(zip(keys, table["text_sha"], strict=True))
-    returned = _last_returns(table)
+    returned = last_returns(table)
     found: set[tuple[str, int]] = set()
     for turns, episodes in _tables(paths, reading):
         for episode in episodes:
@@ -238,7 +238,7 @@ def rows_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> pd.Data
     return table[[key in found for key in keys]].reset_index(drop=True)
 
 
-def _last_returns(table: pd.DataFrame) -> dict[tuple[str, str], float]:
+def last_returns(table: pd.DataFrame) -> dict[tuple[str, str], float]:
     """(episode, role) -> the return of its last credited turn."""
     last = table.sort_values("position").groupby(["episode_id", "role"]).tail(1)
     known = last[last["return"].notna()]
