@@ -85,7 +85,7 @@ def add_export_parser(subparsers: Any) -> None:
     least = "kto, dpo: what differs by less has no sign, in the same unit"
     add("--least", type=float, help=f"{least} ({Scale.least})")
     add("--model", help="tinker: the model to train, for its tokenizer")
-    signed = "tinker: weigh by the advantage itself, which may be negative"
+    signed = "tinker: weigh by the advantage in units of its spread, which may be negative"
     add("--signed", action="store_true", help=signed)
     add_credit_options(parser)
     add_reading_options(parser)
