@@ -140,16 +140,17 @@ def records_of(
     """(role, record) of the target."""
     from aria_dvc.exports import chats as by_chat
     from aria_dvc.exports.pairs import dpo
-    from aria_dvc.exports.scales import check_outcomes, scale_of
+    from aria_dvc.exports.scales import scale_of
     from aria_dvc.exports.tables import art
     from aria_dvc.exports.tokens import tinker
+    from aria_dvc.exports.turns import check_outcomes_differ
     from aria_dvc.params_checks import OF_GUESSING_GAMES
 
     if args.to == "traces":
         return by_chat.traces(chats, Scale({}), counts)
     scale = scale_of(table, *_numbers(args))
     if args.method not in OF_GUESSING_GAMES:  # they tell what a question brought, however it ends
-        check_outcomes(table)
+        check_outcomes_differ(table)
     if args.to == "art":
         return art(chats, counts)
     if args.to == "tinker":
@@ -206,11 +207,11 @@ def _write(writer: Any, record: Any) -> None:
 
 
 def _line(record: Any) -> bytes:
-    from aria_dvc.exports.calls import as_json
-
     try:
         return orjson.dumps(record)
     except TypeError:  # a number of more than 64 bits, in a schema of a tool, say
+        from aria_dvc.exports.calls import as_json
+
         return as_json(record).encode()
 
 

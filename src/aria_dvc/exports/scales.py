@@ -11,7 +11,6 @@ import numpy as np
 
 from aria_dvc.credit.variance import variance
 from aria_dvc.errors import AriaError
-from aria_dvc.exports.turns import last_returns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,23 +63,6 @@ def scale_of(table: pd.DataFrame, beta: float = 1.0, least: float = 0.1) -> Scal
             )
         spread[str(role)] = deviation
     return Scale(spread, beta, least, rounding)
-
-
-def check_outcomes(table: pd.DataFrame) -> None:
-    """Refuse a credit table that only discount and noise tell apart.
-
-    Raises:
-        AriaError: all episodes of a role ended alike.
-    """
-    outcomes: dict[str, set[float]] = {}
-    for (_, role), returned in last_returns(table).items():
-        outcomes.setdefault(role, set()).add(returned)
-    for role, found in outcomes.items():
-        if len(found) == 1:
-            raise AriaError(
-                f"all episodes ended alike for {role} ({found.pop():g}), so that no credit tells "
-                "its turns apart: add episodes of different outcome, or name the others by --agent"
-            )
 
 
 def check_numbers(beta: float, least: float) -> None:

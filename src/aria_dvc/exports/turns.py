@@ -223,7 +223,7 @@ def rows_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> pd.Data
 
     keys = list(zip(table["episode_id"], table["position"], strict=True))
     told = dict(zip(keys, table["text_sha"], strict=True))
-    returned = last_returns(table)
+    returned = _last_returns(table)
     found: set[tuple[str, int]] = set()
     for turns, episodes in _tables(paths, reading):
         for episode in episodes:
@@ -238,12 +238,29 @@ def rows_of(paths: list[Path], reading: Reading, table: pd.DataFrame) -> pd.Data
     return table[[key in found for key in keys]].reset_index(drop=True)
 
 
-def last_returns(table: pd.DataFrame) -> dict[tuple[str, str], float]:
+def _last_returns(table: pd.DataFrame) -> dict[tuple[str, str], float]:
     """(episode, role) -> the return of its last credited turn."""
     last = table.sort_values("position").groupby(["episode_id", "role"]).tail(1)
     known = last[last["return"].notna()]
     names = zip(known["episode_id"], known["role"], strict=True)
     return dict(zip(names, known["return"].tolist(), strict=True))
+
+
+def check_outcomes_differ(table: pd.DataFrame) -> None:
+    """Refuse a credit table that only discount and noise tell apart.
+
+    Raises:
+        AriaError: all episodes of a role ended alike.
+    """
+    outcomes: dict[str, set[float]] = {}
+    for (_, role), returned in _last_returns(table).items():
+        outcomes.setdefault(role, set()).add(returned)
+    for role, found in outcomes.items():
+        if len(found) == 1:
+            raise AriaError(
+                f"all episodes ended alike for {role} ({found.pop():g}), so that no credit tells "
+                "its turns apart: add episodes of different outcome, or name the others by --agent"
+            )
 
 
 def _check_outcome(episode: Episode, returned: Mapping[tuple[str, str], float]) -> None:
