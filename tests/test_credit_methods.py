@@ -59,8 +59,22 @@ def test_aria_is_the_mean_of_equal_histories_and_the_role_mean_elsewhere():
     for key in set(keys):
         members = [i for i, other in enumerate(keys) if other == key]
         assert credit[members] == pytest.approx(data.targets[members].mean(), abs=1e-12)
-    unseen = replace(data, labels=data.labels + 50)
-    assert AriaCredit().fit(data).q(unseen) == pytest.approx(data.targets.mean())
+    unseen = replace(data, labels=np.where(data.is_action, data.labels, 50))
+    assert AriaCredit().fit(data).q(unseen)[unseen.turn[unseen.actions] > 1] == pytest.approx(
+        data.targets.mean()
+    )
+
+
+@pytest.mark.parametrize("method", [AriaCredit(), AriaRecentCredit(1), AriaRecentCredit(3)])
+def test_of_an_action_that_was_never_fitted_after_its_history_only_the_history_is_known(method):
+    data = dialogues(40, 3, topics=2)
+    new = replace(data, labels=np.where(data.is_action & (data.turn > 2), 50, data.labels))
+    fitted = method.fit(data)
+    q, v = fitted.q(new), fitted.v(new)
+    np.testing.assert_array_equal(
+        q[new.labels[new.actions] == 50], v[new.labels[new.actions] == 50]
+    )
+    np.testing.assert_array_equal(fitted.q(data), fitted.fitted().q)
 
 
 def test_unseen_histories_beside_a_single_known_cell():

@@ -102,20 +102,25 @@ def _cell_mean_errors(
 ) -> Errors:
     """From labels to the (M,) squared errors of the cell means of the other folds' episodes.
 
-    lengths: each a length of cells and those that stand in for it; the best of them counts.
+    lengths: each a length of cells and those that stand in for it; the best of them counts. Where
+    the action is in no cell, its history is (see `HistoryMeans`).
     """
     unseen = out_of_fold(ConstantCredit(), data, folds, seed).q
     targets, fold = data.targets, episode_folds(data, folds, seed)[data.actions]
     parts = [(fold == held, (fold != held).astype(np.float64)) for held in np.unique(fold)]
 
     def errors(labels: np.ndarray) -> np.ndarray:
-        means = {length: held_out(labels, length) for length in {n for of in lengths for n in of}}
-        credits = [_first([means[length] for length in of], unseen) for of in lengths]
+        kinds = [
+            (length, own) for own in (True, False) for length in {n for of in lengths for n in of}
+        ]
+        means = {kind: held_out(labels, *kind) for kind in kinds}
+        found = [[means[length, own] for own in (True, False) for length in of] for of in lengths]
+        credits = [_first(of, unseen) for of in found]
         squared = [(targets - credit) ** 2 for credit in credits]
         return counted @ min(squared, key=np.sum)
 
-    def held_out(labels: np.ndarray, length: int | None) -> np.ndarray:
-        cell = cell_codes(data, labels, length)
+    def held_out(labels: np.ndarray, length: int | None, with_action: bool) -> np.ndarray:
+        cell = cell_codes(data, labels, length, with_action)
         credit, count = np.empty(len(targets)), int(cell.max()) + 1
         for held, weight in parts:
             credit[held] = cell_means(cell, targets, count, weight=weight)[cell[held]]

@@ -17,8 +17,9 @@ class HistoryMeans(ABC):
 
     v = that of all fitted actions with the same history, whatever the action. Histories are equal
     if the same symbols were said in the same order; the acting role is part of the cell. Both are
-    in sample: of a fitted action its own return counts. An action whose history was never fitted
-    gets the mean return of its role. Returns are summed exactly, so that the order of episodes
+    in sample: of a fitted action its own return counts. Of an action that was never fitted after
+    its history nothing is known but the history, so that q = v; where that was not fitted either,
+    both are the mean return of its role. Returns are summed exactly, so that the order of episodes
     changes nothing, and q = v wherever the same actions share both cells.
 
     lengths: so many last utterances count, the action's own included; None for all. Of several
@@ -56,12 +57,15 @@ class HistoryMeans(ABC):
         return Values(self.q(self.fitted_), self.v(self.fitted_))
 
     def q(self, data: Log) -> np.ndarray:
-        return self._means(data, with_action=True)
+        found = self._means(data, with_action=True)
+        return np.where(np.isnan(found), self.v(data), found) if np.isnan(found).any() else found
 
     def v(self, data: Log) -> np.ndarray:
-        return self._means(data, with_action=False)
+        found = self._means(data, with_action=False)
+        return np.where(np.isnan(found), by_role(self.role_means_, data.role[data.actions]), found)
 
     def _means(self, data: Log, with_action: bool) -> np.ndarray:
+        """(A,) means of the cells that the actions fall in; NaN where they were not fitted."""
         import pandas as pd
 
         both = joined([self.fitted_, data.without_vectors()])
@@ -74,4 +78,4 @@ class HistoryMeans(ABC):
             known, asked = np.split(cell, [len(self.fitted_.actions)])
             means = cell_means(known, self.whole_, int(cell.max(initial=-1)) + 1) * self.unit_
             found = np.where(np.isnan(found), means[asked], found)
-        return np.where(np.isnan(found), by_role(self.role_means_, data.role[data.actions]), found)
+        return found
