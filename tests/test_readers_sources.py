@@ -362,6 +362,7 @@ def test_bad_entries_are_skipped_counted_and_kept(tmp_path, caplog):
     assert json.loads(kept[5]["entry"]) == entries(1)[0]
     assert "already used at" in kept[5]["problem"]
     assert rejected.kinds.total() == 6
+    assert f"left out 1 like {kept[1]['problem']}" in caplog.messages
     assert f"all 6 of them: {tmp_path / 'rejected'}" in caplog.text
 
 

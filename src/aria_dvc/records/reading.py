@@ -31,15 +31,19 @@ class Rejected:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.kinds: Counter[str] = Counter()
+        self._first: dict[str, str] = {}  # kind -> its first problem, as it was told
         self._lines = tempfile.SpooledTemporaryFile(16 << 20)  # noqa: SIM115
 
     def add(self, entry: Entry, problem: Exception) -> None:
         """Take in one more, with what is wrong with it."""
         raw = orjson.dumps(entry.value, default=str) if entry.raw is None else entry.raw
         text = raw.decode("utf-8", "backslashreplace").rstrip("\r\n")
-        line = {"where": entry.where, "problem": str(problem), "entry": text}
+        said = str(problem)
+        line = {"where": entry.where, "problem": said, "entry": text}
         self._lines.write(orjson.dumps(line) + b"\n")
-        self.kinds[kind_of(str(problem).removeprefix(f"{entry.where}: "))] += 1
+        kind = kind_of(said.removeprefix(f"{entry.where}: "))
+        self.kinds[kind] += 1
+        self._first.setdefault(kind, said)
 
     def close(self) -> None:
         """Write the file, empty where nothing was left out, and say how many of what kind."""
@@ -49,7 +53,7 @@ class Rejected:
                 file.write(piece)
         self._lines.close()
         for kind, count in self.kinds.most_common():
-            logger.warning("left out %d: %s", count, kind)
+            logger.warning("left out %d like %s", count, self._first[kind])
         if self.kinds:
             logger.warning("all %d of them: %s", self.kinds.total(), self.path)
 
@@ -60,10 +64,10 @@ def kind_of(problem: str) -> str:
     return re.sub(r": (?=\D*$).*$", "", said) if ": " in said else said
 
 
-def is_rejects(content: bytes) -> bool:
-    """Whether these are the bytes of such a file."""
+def is_rejects(line: bytes) -> bool:
+    """Whether this is the first line of such a file."""
     try:
-        first = orjson.loads(content.partition(b"\n")[0])
+        first = orjson.loads(line)
     except orjson.JSONDecodeError:
         return False
     return isinstance(first, dict) and {"where", "problem", "entry"} <= first.keys()
