@@ -256,7 +256,7 @@ def test_messages_as_agents_write_them(fitted):
         ({"messages": chat("a")}, "agent is missing: the fitted roles are alice, bob"),
         ({"messages": chat("a"), "agent": 5}, "items[0].agent must be a string: a fitted role"),
         ({"messages": chat("a"), "agent": "eve"}, "no agent eve"),
-        ({"messages": chat(None), "agent": "bob"}, "has no text"),
+        ({"messages": chat(None), "agent": "bob"}, "neither content nor a call"),
         ({"messages": [3], "agent": "bob"}, "needs the keys role and content"),
         ({"messages": [{"role": "user", "content": "a"}], "agent": "bob"}, "nothing is said by"),
         ({"messages": chat(*"ab" * 4100), "agent": "bob"}, "messages, over"),
