@@ -283,12 +283,12 @@ def test_a_category_without_games_asks_no_server(games, server, tmp_path):
 
 
 def test_servers_complaint_is_passed_on_without_the_key(games, server, adapter, monkeypatch):
-    monkeypatch.setenv("GPU_KEY", "open-sesame")
+    monkeypatch.setenv("GPU_KEY", "sesame")
     endpoint = games.params.endpoints["gpu"].model_copy(
         update={"api_key_env": "GPU_KEY", "deadline_s": 0.3}
     )
     params = games.params.model_copy(update={"endpoints": {"gpu": endpoint}})
-    server.complaint = "rank 64 is\ntoo high for open-sesame " + "x" * 300
+    server.complaint = "rank 64 is\ntoo high for sesame " + "x" * 300
     with pytest.raises(AriaError, match=r"HTTP 500 rank 64 is too high for \*{3} x+\)") as caught:
         served(OnlineGames(params, "adversarial"), adapter)
     assert "x" * 200 not in str(caught.value)

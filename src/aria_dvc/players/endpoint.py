@@ -20,6 +20,7 @@ from aria_dvc.players.oracle import answers, one_question
 from aria_dvc.records.episodes import SampledWith
 from aria_dvc.servers.client import Fault, NoAnswer, Refusal, Server, with_options
 from aria_dvc.servers.completions import PATH, Completion, read_completion
+from aria_dvc.servers.keys import SHORTEST_KEY
 from aria_dvc.settings.dialogues import PlaySettings
 from aria_dvc.settings.machine import Endpoint
 
@@ -140,7 +141,9 @@ class EndpointPlayer:
     def _read(self, content: bytes) -> Completion:
         found = read_completion(content)
         self._answered = time.monotonic()
-        return replace(found, text=self.server.redact(found.text))
+        if len(self.server.key) >= SHORTEST_KEY:
+            return replace(found, text=self.server.redact(found.text))
+        return found
 
     def _tell_of_thoughts(self) -> None:
         if not self._told:
