@@ -108,14 +108,12 @@ def _cell_mean_errors(
     unseen = out_of_fold(ConstantCredit(), data, folds, seed).q
     targets, fold = data.targets, episode_folds(data, folds, seed)[data.actions]
     parts = [(fold == held, (fold != held).astype(np.float64)) for held in np.unique(fold)]
+    orders = [[(length, own) for own in (True, False) for length in of] for of in lengths]
+    kinds = dict.fromkeys(kind for order in orders for kind in order)
 
     def errors(labels: np.ndarray) -> np.ndarray:
-        kinds = [
-            (length, own) for own in (True, False) for length in {n for of in lengths for n in of}
-        ]
         means = {kind: held_out(labels, *kind) for kind in kinds}
-        found = [[means[length, own] for own in (True, False) for length in of] for of in lengths]
-        credits = [_first(of, unseen) for of in found]
+        credits = [_first([means[kind] for kind in order], unseen) for order in orders]
         squared = [(targets - credit) ** 2 for credit in credits]
         return counted @ min(squared, key=np.sum)
 

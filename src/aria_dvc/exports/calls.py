@@ -127,11 +127,8 @@ def schemas_of(tools: Any) -> list[Message]:
         can_be_written = is_unicode(as_json(found))
     except (ValueError, RecursionError):
         return []
-    if not can_be_written or not isinstance(found, list):
-        return []
-    if not all(isinstance(tool, dict) for tool in found):
-        return []
-    return [_schema(tool) for tool in found]
+    is_list = isinstance(found, list) and all(isinstance(tool, dict) for tool in found)
+    return [_schema(tool) for tool in found] if is_list and can_be_written else []
 
 
 def _schema(tool: Message) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import product
 from typing import Self
 
 import numpy as np
@@ -57,25 +58,23 @@ class HistoryMeans(ABC):
         return Values(self.q(self.fitted_), self.v(self.fitted_))
 
     def q(self, data: Log) -> np.ndarray:
-        found = self._means(data, with_action=True)
-        return np.where(np.isnan(found), self.v(data), found) if np.isnan(found).any() else found
+        return self._first_mean(data, with_action=(True, False))
 
     def v(self, data: Log) -> np.ndarray:
-        found = self._means(data, with_action=False)
-        return np.where(np.isnan(found), by_role(self.role_means_, data.role[data.actions]), found)
+        return self._first_mean(data, with_action=(False,))
 
-    def _means(self, data: Log, with_action: bool) -> np.ndarray:
-        """(A,) means of the cells that the actions fall in; NaN where they were not fitted."""
+    def _first_mean(self, data: Log, with_action: tuple[bool, ...]) -> np.ndarray:
+        """(A,) means of the first cells that were fitted, of the kinds given; else of the role."""
         import pandas as pd
 
         both = joined([self.fitted_, data.without_vectors()])
         symbols = pd.factorize(self.symbols(both))[0]
         found = np.full(len(data.actions), np.nan)
-        for length in self.lengths:
+        for own, length in product(with_action, self.lengths):
             if not np.isnan(found).any():
-                break
-            cell = cell_codes(both, symbols, length, with_action)
+                return found
+            cell = cell_codes(both, symbols, length, own)
             known, asked = np.split(cell, [len(self.fitted_.actions)])
             means = cell_means(known, self.whole_, int(cell.max(initial=-1)) + 1) * self.unit_
             found = np.where(np.isnan(found), means[asked], found)
-        return found
+        return np.where(np.isnan(found), by_role(self.role_means_, data.role[data.actions]), found)

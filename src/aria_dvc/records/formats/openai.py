@@ -120,9 +120,10 @@ def _text(message: Mapping[str, Any], index: int) -> Any:
     calls = [call_text(call, index) for call in _calls(message, index)]
     if calls:
         return "\n".join([content, *calls] if content and content.strip() else calls)
-    if (content or "").strip() or message["role"] not in (ASSISTANT, GIVEN, *TOOLS):
+    speaks = message["role"] in (ASSISTANT, GIVEN)
+    if (content or "").strip() or not (speaks or message["role"] in TOOLS):
         return content
-    if message["role"] in (ASSISTANT, GIVEN) and not isinstance(message.get("content"), str):
+    if speaks and not isinstance(message.get("content"), str):
         raise BadEntry(
             f"messages[{index}] ({message['role']}) has neither content nor a call: give what it "
             'said, "" if that was nothing, or remove the entry'
