@@ -158,11 +158,10 @@ def test_loop_plays_with_the_newest_policy_and_survives_a_kill(start, tmp_path, 
     [
         ("constant", None, [1, 1, 1, 1]),
         ("linear", None, [1, 0.75, 0.5, 0.25]),
-        ("stable_decay", None, [1, 1, 1, 0.5]),
         ("constant", 0.003, [3, 3, 3, 3]),
     ],
 )
-def test_the_step_size_is_the_policys_own_if_it_has_one_and_falls_over_the_iterations(
+def test_the_step_size_is_the_policys_own_if_it_has_one_and_falls_over_all_iterations(
     start, tmp_path, monkeypatch, schedule, own, shares
 ):
     settings = online_params(iterations=2, games=6, updates=2, schedule=schedule)

@@ -157,9 +157,8 @@ class MicroBatchTrainer(Trainer, ABC):
 class FitSettings:
     """How to optimise.
 
-    schedule: "constant" learning rate, "linear" (to 0), or "stable_decay" (to 0, linearly, over
-        the second half only: warmup-stable-decay, without warmup).
-    horizon: steps until the rate is 0; these steps and those done before, if not given.
+    schedule: "linear" (to 0) or "constant" learning rate.
+    horizon: steps until a linear one is 0; these steps and those done before, if not given.
     """
 
     learning_rate: float
@@ -249,7 +248,7 @@ def _arguments(
         max_steps=done + plan.steps,
         ignore_data_skip=done > 0,
         learning_rate=settings.learning_rate,
-        **_course(settings, done + plan.steps),
+        lr_scheduler_type=settings.schedule,
         weight_decay=0.0,
         max_grad_norm=1.0,
         seed=settings.seed,
@@ -272,14 +271,6 @@ def _arguments(
     # On several visible GPUs Trainer would take nn.DataParallel, which our hooks do not survive.
     arguments._n_gpu = min(arguments.n_gpu, 1)
     return arguments
-
-
-def _course(settings: FitSettings, steps: int) -> dict[str, Any]:
-    """Arguments of transformers for the learning rate's course; `steps` if there is no horizon."""
-    if settings.schedule != "stable_decay":
-        return {"lr_scheduler_type": settings.schedule}
-    falling = {"num_decay_steps": (settings.horizon or steps) // 2, "decay_type": "linear"}
-    return {"lr_scheduler_type": "warmup_stable_decay", "lr_scheduler_kwargs": falling}
 
 
 def _checkpointing(pace: Pace) -> dict[str, Any]:

@@ -44,9 +44,8 @@ class OnlineParams(Block):
         description="how many times the games of others a log gets, by its name; 1 if not listed",
     )
     learning_rate: float = Field(gt=0, description="step size (paper: 3e-6)")
-    schedule: Literal["constant", "linear", "stable_decay"] = Field(
-        description="constant; linear: the step size falls to 0 over all iterations; "
-        "stable_decay: over the second half of them"
+    schedule: Literal["constant", "linear"] = Field(
+        description="constant, or linear: the step size falls to 0 over all iterations"
     )
     credit: Literal["games", "reward_model"] = Field(
         description="games = the variant's own credit, computed anew on the fresh games; "
