@@ -205,6 +205,9 @@ TRADE = re.compile(rf"{_SHORT}(?:i will (?:buy|sell) it|{_DONE}){_COURTESIES}")
 """An acceptance where no amount is named at all."""
 TAKES_STANDING = re.compile(
     r"\btake (?:(?:it )?(?:for|at)|the|your|that) <\d+>"
+    r"|\b(?:pay|settle for|(?:buy|sell) it (?:for|at)) (?:the|your|that) <\d+>"
+    r"|\byou (?:can|may) (?:have|keep|take) (?:the |your |that )?<\d+>"
+    r"|<\d+> for you (?:works|is (?:fine|ok|okay|good))\b"
     r"|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
 )
 """An amount taken as if it had been offered: an acceptance where it is that of the offer."""
@@ -296,7 +299,7 @@ COMMAND = re.compile(
 NOT_MEANT = re.compile(
     r"^(?:(?:oh|well|actually|no) )*(?:not|never|no|wait|psych|sike|half)(?: (?:wait|really|yet))*$"
     r"|\b(?:(?<!\bnot )(?:kidding|joking)|joke|changed my mind|second thoughts?|let me think"
-    r"|in your dreams|yeah right|take (?:it|that|this) back"
+    r"|in your dreams|yeah right|far from it|then again|take (?:it|that|this) back"
     r"|(?:scratch|ignore|cancel) (?:it|that|this))\b"
 )
 """Said after a decision: takes it back."""
@@ -307,6 +310,22 @@ UNDONE = re.compile(
     r"(?! <| to (?:go|thank|be|close|stop|finish|move)\b)"
 )
 """The same of an acceptance, or asks for something in return."""
+_CHANGES = (
+    r"(?:caveat|change|adjustment|modification|amendment|reservation|exception|tweak|correction"
+    r"|stipulation|proviso|twist|understanding|expectation)s?"
+)
+TERMS = re.compile(
+    r"\b(?:subject to|contingent|conditional|conditionally|pending|barring|supposing|modulo"
+    r"|save for|(?:apart|aside) from|other than|preliminarily"
+    r"|to be (?:discussed|negotiated|confirmed|decided|determined|clarified|finali[sz]ed"
+    r"|worked out))\b"
+    rf"|\bwith (?!no )(?:\w+ ){{0,3}}{_CHANGES}\b"
+    r"|\bin (?:exchange|return)\b(?! for (?:it|(?:the|your|my) (?:product|item|goods|money))\b)"
+    r"|^(?:and )?(?:at|for|with) (?:(?:an?|some|the|my) )?(?:(?:much|slightly|somewhat) )?"
+    rf"(?:more|less|double|twice|(?!best\b)(?:{_OTHER}))\b"
+    r"|^(?:and )?less\b|^(?:had|were|should) you\b|\bgive (?:me|us) the rest\b"
+)
+"""Set apart beside an acceptance: terms of its own, or what it leaves open."""
 CLAUSE = re.compile(
     r"(?:and )?(?:that|how|why) (?:(?:i|you|we|they|he|she|it|this|there|my|your|our|his|her|the"
     rf"|an?|no|some|alice|bob|john)\b|(?!{_NOUN}\b)\w+ (?:is|are|was)\b)"

@@ -86,8 +86,9 @@ def decisions(parts: list[Sentence]) -> Decisions:
         raise IllegalMove("accept_and_offer", 'To accept, say only: "I accept."')
     if undone:
         raise IllegalMove("conditional", _NO_CONDITIONS)
-    later = [part.text for part in parts[last + 1 :] if patterns.AFTERTHOUGHT.fullmatch(part.text)]
-    return replace(total, amounts=(*total.amounts, *(i for said in later for i in positions(said))))
+    later = [*found[last].after, *(part.text for part in parts[last + 1 :])]
+    named = (i for said in later if patterns.AFTERTHOUGHT.fullmatch(said) for i in positions(said))
+    return replace(total, amounts=(*total.amounts, *named))
 
 
 def _without_sighs(text: str) -> str:
@@ -151,6 +152,8 @@ def _undone(accepting: Decisions, later: list[Sentence]) -> bool:
     if accepting.bare and not all(map(patterns.COURTESY.fullmatch, after)):
         return True
     said = [*after, *(part.text for part in later)]
+    if any(map(patterns.TERMS.search, (*accepting.before, *said))):
+        return True
     return any(
         pattern.search(one) for pattern in (patterns.UNDONE, patterns.OBJECTS) for one in said
     )
@@ -203,7 +206,9 @@ def _takes_back(parts: list[Sentence]) -> bool:
     said = [*behind, *(segment for part in later for segment in part.segments)]
     limited = any(patterns.LIMIT.search(part.text) for part in parts)
     return limited or any(
-        p.search(one) for p in (patterns.COMMAND, patterns.UNDONE, patterns.OBJECTS) for one in said
+        pattern.search(one)
+        for pattern in (patterns.COMMAND, patterns.TERMS, patterns.UNDONE, patterns.OBJECTS)
+        for one in said
     )
 
 

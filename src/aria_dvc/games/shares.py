@@ -138,6 +138,12 @@ _RATIO_OF_WHOM = re.compile(
     rf"|{_LABEL}<\d+> ?(?:/|-|:|to) ?<"
     r"|\b(?:me|you|mine|yours) first\b(?! of\b)"
 )
+_FIRST = re.compile(
+    r"\b(?P<who>me|you|mine|yours|alice|bob) ?[/:-] ?(?:me|you|mine|yours|alice|bob)\b"
+    r"|\bfirst (?:number|amount|figure|share|one) (?:is|being|for|goes to) (?:for )?"
+    r"(?P<owner>me|you|mine|yours|alice|bob)\b"
+)
+"""Beside a pair, who comes first in it: "55/45 (me/you)"."""
 _PAID = re.compile(r"\bpay(?:s|ing)?\b")
 """Of one's own money perhaps, beside the division: "Pay me 5 and we have a deal."."""
 _EACH = [
@@ -346,6 +352,13 @@ class _Shares(Reader):
             raise IllegalMove("unclear_offer", "State one exact offer in plain words.")
         return found
 
+    def stated_move(self, text: Text, made: Sequence[Fraction]) -> Move:
+        move = super().stated_move(text, made)
+        if made and text.decided.approves and move.value == self.money - made[-1] != made[-1]:
+            # "6,000 works for me" after "I keep 6,000": a demand, or what the other keeps?
+            raise IllegalMove("unclear_offer", self.hints.unclear)
+        return move
+
     def checked(self, values: Set[Fraction]) -> Fraction:
         amounts = self.amounts
         small = [not a.percent and _maybe_part(a.value, self.money) for a in amounts]
@@ -361,10 +374,15 @@ class _Shares(Reader):
 
     def doubt(self, sentence: Sentence, segment: str) -> str | None:
         """Why a segment offers nothing; "60/40?" and "half each?" may be asked."""
-        whose = _ratios(segment) and _RATIO_OF_WHOM.search(sentence.text)
-        if whose or _PAID.search(segment):
+        whose = _RATIO_OF_WHOM.search(sentence.text) or self._bob_first(sentence)
+        if (whose and _ratios(segment)) or _PAID.search(segment):
             return "unclear_offer"
         return doubt(sentence, segment, self._bare(sentence))
+
+    def _bob_first(self, sentence: Sentence) -> bool:
+        """Whether a pair in the sentence is said to begin with Bob."""
+        found = _FIRST.finditer(sentence.text)
+        return any(_whose(one["who"] or one["owner"], self.role) == "bob" for one in found)
 
     def named(self, text: Text) -> set[Fraction]:
         """Alice's gain by whatever amounts are named, wherever.
