@@ -222,6 +222,14 @@ def test_ppo_pays_what_a_reasked_turn_brought_to_the_next_one():
     assert len(learned_by("reinforce", log).rewards) == 5
 
 
+def test_that_many_actions_are_not_trained_is_said(caplog):
+    log = played(("g", ["a", "b", "c", "d", "e", "f"], 1.0))
+    for noted, said in (([2], False), ([1, 2], True)):
+        info = json.dumps({"players": {}, "reworded": noted})
+        learned_by("reinforce", replace(log, episodes=log.episodes.assign(info=info)))
+        assert ("2 of 6 actions are not trained" in caplog.text) == said
+
+
 def test_words_beside_a_button_are_one_message_with_it_and_train_nothing():
     log = played(("g", ["a", "b", "c", "d"], 1.0), ("h", ["a", "b"], 0.0))
     roles = ["alice", "bob", "alice", "alice", "alice", "bob"]

@@ -28,7 +28,7 @@ from aria_dvc.games.base import (
     Outcome,
     refuse_unknown_keys,
 )
-from aria_dvc.games.parsing import cut, utterance
+from aria_dvc.games.parsing import cut, laid_out, utterance
 from aria_dvc.games.rewards import (
     after_forfeit,
     aim,
@@ -150,7 +150,8 @@ class AlternatingMatch(Match):
         spoken = utterance(text, role)
         move = self._at_last(self.read(spoken, role))
         self._check(move)
-        self.lines.append((role, spoken if self.config["messages"] else self.say(move, role)))
+        shown = laid_out(text, spoken) if self.config["messages"] else self.say(move, role)
+        self.lines.append((role, shown))
         self._apply(move)
         if self._rates_offers and (hearer := self.to_move):
             self.told[len(self.lines) - 1] = f"{self.rating(hearer)}."

@@ -1,7 +1,8 @@
 """Free text to typed moves, strictly: what is unclear is refused with a hint, never guessed.
 
 Shared by the games: cleaning, the search for forged turns, plain form and JSON moves. A game adds
-how it reads an offer. Only the cleaned text counts, and it is what the other side sees.
+how it reads an offer. Only the cleaned text counts; the other side sees its words, laid out as they
+were (`laid_out`).
 """
 
 from __future__ import annotations
@@ -87,8 +88,22 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int = MAX_CHARS) -> str:
-    """The cleaned text, shortened to `limit` characters: for texts that are kept, not read."""
-    return clean(text)[:limit].rstrip()
+    """The text, shortened to `limit` characters: for texts that are kept, not read."""
+    return laid_out(text, clean(text)[:limit].rstrip())
+
+
+def laid_out(text: str, cleaned: str) -> str:
+    """The line of a dialogue for a text of which `cleaned` was read.
+
+    With its own line breaks and spaces, as its speaker sampled it and is trained on it; as it was
+    read if anything else was taken out.
+    """
+    said = text.strip()
+    lines = said.split("\n")
+    plain = lines == said.splitlines() and all(_printable(line) == line for line in lines)
+    short = len(said) <= MAX_RAW_CHARS
+    same = short and plain and not _SPECIAL.search(said) and clean(said) == cleaned
+    return said if same else cleaned
 
 
 def _printable(line: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
     from aria_dvc.chat import Renderer
 
+logger = logging.getLogger(__name__)
 PPO = "ppo"
+MANY = 0.2
+"""More of a log's actions than this share are not left out in silence."""
 
 
 def learned_by(method: str, log: LogFrames) -> LogFrames:
@@ -36,6 +40,13 @@ def learned_by(method: str, log: LogFrames) -> LogFrames:
         return log
     others = not_sampled(log)
     kept = np.array([key not in others for key in keys_of(log.name, log.rewards)], dtype=bool)
+    left_out = np.count_nonzero(~kept)
+    if left_out > MANY * len(kept):
+        logger.warning(
+            "%s: %d of %d actions are not trained: they came after a re-ask (max_reasks), stand in "
+            "other words than were sampled (info.reworded) or share a message with other lines",
+            *(log.name, left_out, len(kept)),
+        )
     return replace(log, rewards=log.rewards[kept].reset_index(drop=True))
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from aria_dvc.games.guessing import MAX_QUESTIONS, GuessingMatch
+from aria_dvc.games.parsing import clean
 from aria_dvc.oracles.base import Answer
 from aria_dvc.oracles.text import fold
 
@@ -138,7 +139,7 @@ def _answer(kind: Kind, target: str, question: str) -> Answer:
 
 def embedded_answer(match: GuessingMatch, question: str) -> Answer:
     """The embedded oracle's answer, its text as the agent of this match reads it."""
-    answer = match.oracle.answer(question)
+    answer = match.oracle.answer(clean(question))
     return replace(answer, text=match.read_answer(answer.text))
 
 
