@@ -310,6 +310,37 @@ def test_who_judges_has_not_trained_unless_that_is_allowed(raw, bob, judge, shar
     check_params(raw)
 
 
+def test_a_model_with_two_names_does_not_judge_either(raw):
+    server = {"base_url": "http://127.0.0.1:1/v1", "model": "m"}
+    raw["endpoints"] = {"x": server, "y": dict(server), "z": {**server, "model": "other"}}
+    set_at(raw, BOB, {"policy": 1, "endpoint:x": 1})
+    judges = {"alice": "endpoint:z", "bob": "endpoint:y"}
+    raw["evaluate"]["games"]["bargaining"]["opponents"] = judges
+    with pytest.raises(AriaError, match=r"endpoint:x would judge"):
+        check_params(raw)
+    raw["evaluate"]["games"]["bargaining"]["opponents"] = dict.fromkeys(judges, "endpoint:z")
+    check_params(raw)
+
+
+@pytest.mark.parametrize("changes", [{"categories": ["single_agent"]}, {"variants": {}}])
+def test_who_trains_nobody_may_judge(raw, changes):
+    set_at(raw, BOB, {"policy": 1, "scripted:fair": 1})
+    with pytest.raises(AriaError, match=r"fair would judge"):
+        check_params(raw)
+    vanilla = {"vanilla": raw["variants"]["vanilla"]}
+    raw.update({key: value or vanilla for key, value in changes.items()})
+    set_at(raw, "online.variants", [name for name in raw["variants"] if name != "vanilla"])
+    check_params(raw)
+
+
+def test_online_training_plays_every_game_of_a_category(raw):
+    raw["online"] |= {"games": 7, "repeats": 4}
+    with pytest.raises(AriaError, match=r"online\.games: 7 in groups of 4 leave none.* 8 or more"):
+        check_params(raw)
+    set_at(raw, "online.games", 8)
+    check_params(raw)
+
+
 def test_who_taught_in_no_warm_start_may_judge(raw):
     judges = {"alice": "scripted:best_response", "bob": "scripted:best_response"}
     raw["evaluate"]["games"]["bargaining"]["opponents"] = judges

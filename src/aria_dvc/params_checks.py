@@ -52,11 +52,16 @@ def problems_of(params: Params) -> list[str]:
         *_variant_problems(params),
         *_player_problems(params),
         *pool_problems(params.logs, params.prepare.players),
-        *judge_problems(params.logs, params.evaluate, _taught(params)),
+        *judge_problems(params, _trained(params), _taught(params)),
         *_online_problems(params),
         *_rollout_problems(params),
         *_model_problems(params),
     ]
+
+
+def _trained(params: Params) -> list[str]:
+    """The categories in which a policy is trained."""
+    return params.categories if params.variants.keys() - {VANILLA} else []
 
 
 def _taught(params: Params) -> list[str]:
@@ -288,6 +293,13 @@ def _online_problems(params: Params) -> Iterator[str]:
         log = params.logs[name]
         if online.variants and log.is_played and "policy" not in specs_of(log.players):
             yield f"logs.{name}.players: online training needs `policy` among them"
+    for category in params.categories if online.variants else []:
+        course, games = online.course_of(category), params.games_of(category)
+        if course.games // course.repeats < len(games):
+            yield (
+                f"online.games: {course.games} in groups of {course.repeats} leave none for one of "
+                f"{', '.join(games)}: take {len(games) * course.repeats} or more"
+            )
 
 
 def _rollouts(params: Params) -> Iterator[tuple[str, list[str]]]:

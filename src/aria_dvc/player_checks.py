@@ -6,6 +6,7 @@ All of it is found before the first game, not when evaluation comes, after hours
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from aria_dvc.player_specs import endpoint_name, specs_of, strategies_of, weights_of
 from aria_dvc.records.names import (
@@ -20,7 +21,11 @@ from aria_dvc.records.names import (
 )
 from aria_dvc.settings.dialogues import LogSource
 from aria_dvc.settings.evaluation import EvaluateParams, GameEvaluation
+from aria_dvc.settings.machine import Endpoint
 from aria_dvc.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from aria_dvc.params import Params
 
 
 def pool_problems(logs: Mapping[str, LogSource], trained: Collection[str]) -> Iterator[str]:
@@ -45,7 +50,7 @@ def _weight_problems(name: str, log: LogSource) -> Iterator[str]:
 
 
 def judge_problems(
-    logs: Mapping[str, LogSource], evaluate: EvaluateParams, taught: Collection[str]
+    params: Params, trained: Collection[str], taught: Collection[str]
 ) -> Iterator[str]:
     """Opponents by whom a policy is judged though it has been trained with them.
 
@@ -53,19 +58,31 @@ def judge_problems(
     no opponent.
 
     Args:
+        trained: categories in which a policy is trained.
         taught: games whose language the warm start teaches.
     """
+    logs, evaluate = params.logs, params.evaluate
     for game, wanted in evaluate.games.items():
-        if game not in logs or evaluate.allow_training_opponents:
+        known = game in logs and logs[game].category in trained
+        if not known or evaluate.allow_training_opponents:
             continue
         judges = _opponents(_facing(wanted), game)
+        served = {_served(spec, params.endpoints) for spec in judges}
         for where, opponents in _training(logs, logs[game].category, taught):
-            if shared := sorted(judges & opponents):
+            if shared := sorted(
+                one for one in opponents if _served(one, params.endpoints) in served
+            ):
                 yield (
                     f"evaluate.games.{game}.opponents: {', '.join(shared)} would judge, but also "
                     f"plays in {where}, itself or in a mixture: name another, or set "
                     "evaluate.allow_training_opponents: true"
                 )
+
+
+def _served(spec: str, endpoints: Mapping[str, Endpoint]) -> str | tuple[str, str]:
+    """The player; of `endpoint:NAME` its server and model, which may have two names."""
+    endpoint = endpoints.get(endpoint_name(spec) or "")
+    return (endpoint.base_url, endpoint.model) if endpoint else spec
 
 
 def _training(
