@@ -348,10 +348,30 @@ def test_the_table_counts_what_holm_leaves():
         for seed in range(6)
     ]
     found = compared(pd.concat(tables), "vanilla")
-    counted = "Of 4 differences of win rates 2 have an interval off 0, and {} p below 0.05 by Holm"
-    assert counted.format(2) in table(found, "vanilla")
+    counted = (
+        "Of {} differences of win rates {} have an interval off 0, and {} p below 0.05 by Holm"
+    )
+    assert counted.format(2, 1, 1) in table(found, "vanilla")  # one game is all of them
+    both = [part.assign(game=game) for part in tables for game in ("bargaining", "negotiation")]
+    found = compared(pd.concat(both), "vanilla")
+    assert counted.format(6, 3, 3) in table(found, "vanilla")
     found["all"]["aria_minus_vanilla"]["p_holm"] = 0.05
-    assert counted.format(1) in table(found, "vanilla")
+    assert counted.format(6, 3, 2) in table(found, "vanilla")
+
+
+def test_holm_corrects_for_all_that_is_printed_as_one_table():
+    rng = np.random.default_rng(0)
+    games = pd.concat(
+        outcomes(variant, seed, (rng.random(20) < chance).tolist()).assign(game=game)
+        for game in ("bargaining", "negotiation")
+        for variant, chance in (("vanilla", 0.3), ("aria", 0.6))
+        for seed in range(6)
+    )
+    found = compared(games, "vanilla")
+    parts = [found["all"], *found["winnable"].values()]
+    rows = [part["aria_minus_vanilla"] for part in parts]
+    assert [row["p_holm"] for row in rows] == holm([row["p"] for row in rows])
+    assert min(row["p_holm"] for row in rows) == 3 * min(row["p"] for row in rows)
 
 
 def test_trainings_that_differ_are_not_pooled_as_games():
@@ -721,7 +741,7 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     assert f"Seeds: 0 (commit {commit[:7]}).\n" in workspace.run(*study, "results", "two.yaml")
     workspace.run("dvc", "exp", "remove", "two-seed-0")
     workspace.run(*study, "run", "two.yaml", "--seeds", "1")
-    workspace.set_params({"online.games": 7})  # since then
+    workspace.set_params({"online.games": 9})  # since then
     shown = workspace.run(*study, "results", "two.yaml")
     assert f"Seeds: 0, 1 (commit {commit[:7]}).\n" in shown
     refused = workspace.run(*study, "run", "two.yaml", "--seeds", "1", check=False)

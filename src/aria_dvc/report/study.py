@@ -33,9 +33,9 @@ FEWEST_SEEDS = 5
 def compared(games: pd.DataFrame, reference: str) -> dict[str, Any]:
     """Per game and role, over all games, and by game on the winnable ones: see `_compared`.
 
-    The comparisons of all games and roles are one table, those over all games another, those on
-    winnable games a third: `p_holm` is p adjusted for the table's comparisons. `broken_off`:
-    variant -> number of games that are in none of them.
+    `p_holm` is p adjusted for the comparisons of one table: those over all games and by game on
+    winnable games, as `table` prints them, are one, those of all games and roles another.
+    `broken_off`: variant -> number of games that are in none of them.
 
     Args:
         games: rows of evaluation tables (see arena/evaluate.py) with columns `seed` and `winnable`,
@@ -54,8 +54,7 @@ def compared(games: pd.DataFrame, reference: str) -> dict[str, Any]:
         for game, rows in games[games["winnable"]].groupby("game", sort=True)
     }
     _adjust([numbers for roles in out["games"].values() for numbers in roles.values()])
-    _adjust([out["all"]])
-    _adjust(list(out["winnable"].values()))
+    _adjust_printed(out["all"], list(out["winnable"].values()))
     return out
 
 
@@ -95,13 +94,11 @@ def learning(curves: pd.DataFrame, reference: str) -> dict[str, Any]:
 
     Returns:
         log, and "all" -> variant -> area, the mean over seeds; and, where the reference trained
-        on that log, `<variant>_minus_<reference>` as in `compared`, p adjusted over all of them
-        but those of "all", which are a table.
+        on that log, `<variant>_minus_<reference>` as in `compared`, p adjusted over all of them.
     """
     tables = {str(log): _areas(rows, reference) for log, rows in curves.groupby("log", sort=True)}
     everything = _areas(curves, reference)
-    _adjust(list(tables.values()))
-    _adjust([everything])
+    _adjust_printed(everything, list(tables.values()))
     return {**tables, "all": everything}
 
 
@@ -197,6 +194,15 @@ def _adjust(table: Sequence[dict[str, Any]]) -> None:
         row["p_holm"] = p
 
 
+def _adjust_printed(everything: dict[str, Any], parts: Sequence[dict[str, Any]]) -> None:
+    """`_adjust` for what is printed as one table: all games, and each; one game is all of them."""
+    if list(parts) == [everything]:
+        _adjust([everything])
+        _adjust(parts)
+    else:
+        _adjust([everything, *parts])
+
+
 def table(found: dict[str, Any], reference: str) -> str:
     """What `compared`, `within`, `learning` and `minutes` found, as a Markdown table: a row a
     variant, all games first, then each game's winnable ones; intervals of 95 %, over seeds.
@@ -250,9 +256,11 @@ def _meaning(single: bool, known: bool) -> str:
 
 
 def _how_sure(found: Mapping[str, Any]) -> str:
-    """How many of the differences of the table are shown, each part corrected by itself."""
-    parts = [found["all"], *found["winnable"].values()]
-    rows = [row for part in parts for name, row in part.items() if "_minus_" in name]
+    """How many of the differences of the table are shown; one game that is all counts once."""
+    games = [part for part in found["winnable"].values() if part != found["all"]]
+    rows = [
+        row for part in (found["all"], *games) for name, row in part.items() if "_minus_" in name
+    ]
     apart = [row for row in rows if row["low"] is not None and (row["low"] > 0 or row["high"] < 0)]
     shown = [row for row in rows if row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT]
     few = f"; with fewer than {FEWEST_SEEDS} seeds intervals hang on hardly any evidence"
