@@ -55,6 +55,7 @@ def test_games_with_itself_count_only_where_there_are_no_others():
     alice, bob = role_rows([*alone, game((0.4, 0.6))])
     assert (alice["episodes"], alice["win_rate"]) == (1, 0.0)
     assert bob["episodes"] == 3
+    assert (alice["tokens"], bob["tokens"]) == (16, 12)  # said in all of them
 
 
 @pytest.mark.parametrize(("reward", "solved"), [(1.0, 1.0), (0.9, 0.0)])

@@ -31,8 +31,8 @@ def role_rows(episodes: Sequence[Episode]) -> Rows:
 
     Returns:
         log, role, episodes, win_rate (see `won`), mean_reward, refused_rate (share of the episodes
-        that ended by the role's own refused move), tokens (generated), groups (won/played games of
-        each group, which share a configuration and players: `3/4 0/4`).
+        that ended by the role's own refused move), tokens (generated, in all games), groups
+        (won/played games of each group, which share a configuration and players: `3/4 0/4`).
     """
     played: dict[tuple[str, str], list[Episode]] = defaultdict(list)
     by_itself: dict[tuple[str, str], list[Episode]] = defaultdict(list)
@@ -40,8 +40,10 @@ def role_rows(episodes: Sequence[Episode]) -> Rows:
         roles = _trained(episode)
         for role in roles:
             (played if len(roles) == 1 else by_itself)[episode.game, role].append(episode)
-    found = {**by_itself, **played}
-    return [_row(log, role, found[log, role]) for log, role in sorted(found)]
+    return [
+        _row(*of, played[of] or by_itself[of], [*played[of], *by_itself[of]])
+        for of in sorted({*played, *by_itself})
+    ]
 
 
 def _trained(episode: Episode) -> list[str]:
@@ -50,8 +52,11 @@ def _trained(episode: Episode) -> list[str]:
     return [r for r in episode.rewards if is_trained(names.get(r, ""), TRAINED_ONLINE)]
 
 
-def _row(log: str, role: str, episodes: Sequence[Episode]) -> dict[str, Any]:
+def _row(
+    log: str, role: str, episodes: Sequence[Episode], spoken_in: Sequence[Episode]
+) -> dict[str, Any]:
     records, count = [episode.record for episode in episodes], len(episodes)
+    said = (episode.record.tokens.get(role) for episode in spoken_in)
     refused = sum(bool(r.failure and r.failure.role == role) for r in records)
     groups: dict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
@@ -63,7 +68,7 @@ def _row(log: str, role: str, episodes: Sequence[Episode]) -> dict[str, Any]:
         "win_rate": sum(won(episode, role) for episode in episodes) / count,
         "mean_reward": sum(episode.rewards[role] for episode in episodes) / count,
         "refused_rate": refused / count,
-        "tokens": sum(r.tokens[role].completion for r in records if role in r.tokens),
+        "tokens": sum(tokens.completion for tokens in said if tokens),
         "groups": " ".join(f"{sum(wins)}/{len(wins)}" for wins in groups.values()),
     }
 
