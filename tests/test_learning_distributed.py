@@ -28,7 +28,7 @@ from aria_dvc.learning.objective import policy_collate, selected_logits, weighte
 from aria_dvc.learning.packing import cut_padded
 from aria_dvc.learning.policy import train_policy
 from aria_dvc.learning.trackers import NOWHERE
-from aria_dvc.learning.trainer import FitSettings
+from aria_dvc.learning.trainer import FitSettings, _checkpointing
 from aria_dvc.models.lora import add_lora
 
 TESTS = Path(__file__).parent
@@ -157,10 +157,13 @@ def test_fsdp_plugin_takes_the_configuration(monkeypatch):
     for key, value in exported.items():
         if key.startswith(("FSDP_", "ACCELERATE_")):
             monkeypatch.setenv(key, value)
-    plugin = FullyShardedDataParallelPlugin()
+    monkeypatch.setenv("FSDP_ACTIVATION_CHECKPOINTING", "")  # to be put back
+    for wanted in (True, False):
+        assert not _checkpointing(pace(gradient_checkpointing=wanted))  # FSDP refuses transformers'
+        plugin = FullyShardedDataParallelPlugin()
+        assert plugin.activation_checkpointing is wanted
     assert plugin.fsdp_version == 2
     assert plugin.reshard_after_forward is True
-    assert plugin.activation_checkpointing is True
     assert "FULL" in str(plugin.state_dict_type)
 
 

@@ -8,6 +8,7 @@ The data is a fixed list of micro-batches (see batches.py), so samplers have no 
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import threading
 from abc import ABC, abstractmethod
@@ -274,7 +275,11 @@ def _arguments(
 
 
 def _checkpointing(pace: Pace) -> dict[str, Any]:
-    """Arguments of transformers, which has had other names for them."""
+    """Arguments of transformers, which has had other names for them; FSDP has a way of its own,
+    which it is told by the environment, and refuses the other."""
+    if os.environ.get("ACCELERATE_USE_FSDP") == "true":
+        os.environ["FSDP_ACTIVATION_CHECKPOINTING"] = str(pace.gradient_checkpointing).lower()
+        return {}
     if not pace.gradient_checkpointing:
         return {}
     kwargs = {"use_reentrant": False}
