@@ -187,7 +187,8 @@ def state_values(table: pd.DataFrame, values: np.ndarray, unit: str = "episode_i
 
     The cell of a full history is nearly always a singleton, in which V would equal the credit
     itself and every advantage be 0; the turn is the coarsest history that still carries value.
-    It does not depend on the action, so subtracting it leaves the expected gradient unchanged.
+    Where other episodes' values do not (returns do not; those of cells, which pool returns, do a
+    little) it does not depend on the action, and leaves the expected gradient unchanged.
     A turn that nobody else reached takes the others' mean of its role; a role that nobody else has,
     its own mean.
 

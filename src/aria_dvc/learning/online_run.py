@@ -132,7 +132,7 @@ class OnlineRun:
 
         iteration: how many; steps: optimiser steps taken; games: played; policy, reward_model:
         folders; verdict: whose credit was used last, and why; history: rows so far. Where the last
-        state or a model that it names is damaged, that is named and the state before counts.
+        state, or what it names, is damaged, that is named and the last whole one counts.
         """
         return first_says(self._newest)
 
@@ -161,7 +161,7 @@ class OnlineRun:
             made = {name: str(self.run.path / kept[name]) for name in self._given if kept[name]}
             return {**kept, **self._given, **made}
         logger.warning(
-            "%s: %s damaged: online training goes on from the iteration before",
+            "%s: %s damaged: online training goes on from the last iteration that is whole",
             *(file, ", ".join(damaged)),
         )
         return None
