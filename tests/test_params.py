@@ -333,6 +333,14 @@ def test_who_trains_nobody_may_judge(raw, changes):
     check_params(raw)
 
 
+def test_online_training_does_not_play_greedily(raw):
+    set_at(raw, "collect.temperature", 0)
+    with pytest.raises(AriaError, match=r"collect\.temperature: 0 plays .* online\.variants: \[\]"):
+        check_params(raw)
+    set_at(raw, "online.variants", [])
+    check_params(raw)
+
+
 def test_online_training_plays_every_game_of_a_category(raw):
     raw["online"] |= {"games": 7, "repeats": 4}
     with pytest.raises(AriaError, match=r"online\.games: 7 in groups of 4 leave none.* 8 or more"):

@@ -293,7 +293,19 @@ def _online_problems(params: Params) -> Iterator[str]:
         log = params.logs[name]
         if online.variants and log.is_played and "policy" not in specs_of(log.players):
             yield f"logs.{name}.players: online training needs `policy` among them"
-    for category in params.categories if online.variants else []:
+    if online.variants:
+        yield from _course_problems(params)
+
+
+def _course_problems(params: Params) -> Iterator[str]:
+    """Games of online training of which nothing can be learned."""
+    online = params.online
+    if not params.collect.temperature:
+        yield (
+            "collect.temperature: 0 plays a configuration the same way every time, of which "
+            "online training learns nothing: take that of evaluate, or set online.variants: []"
+        )
+    for category in params.categories:
         course, games = online.course_of(category), params.games_of(category)
         if course.games // course.repeats < len(games):
             yield (
