@@ -96,7 +96,7 @@ _RATIO = r"<\d+>(?: ?(?:/|-|:|to) ?<\d+>)?"
 _ADJECTIVES = rf"(?: (?!(?:{_OTHER})\b)(?:\w+|{_RATIO})){{0,2}}"
 _WHICH = rf"(?:(?:your|this|that|these|those|bob's|alice's)|the(?! (?:\w+ )?fair\b)){_ADJECTIVES}"
 _NOUN = (
-    r"(?:(?:counter)?(?:offer|proposal|bid)|(?:asking )?price|split|deal|term|division"
+    r"(?:(?:counter)?(?:offer|proposal|bid)|counter|(?:asking )?price|split|deal|term|division"
     r"|distribution|allocation"
     r"|arrangement|agreement|settlement|compromise|share|suggestion|bargain)s?"
 )
@@ -165,6 +165,8 @@ SHORT_ACCEPT = re.compile(rf"{_SHORT}{_AGREED}:?{_NAMED}{_COURTESIES}")
 """Said of a whole sentence only: "a great deal of money" and "come on, deal" accept nothing."""
 ONLY_ACCEPT = re.compile(
     rf"{_SHORT}(?:accept|sounds good(?: to me)?|i would like to accept{_TO_THING}|yes|yeah|yep"
+    r"|fine|sure|fair enough|i am in|i concede|as you (?:propose|offer|wish)"
+    rf"|{_OFFER} it is"
     r"|let us (?:do|close|finalize|finalise|seal|conclude) (?:it|this|that|the deal))"
     rf"{_CLOSING}"
 )
@@ -261,7 +263,8 @@ WOULD_ACCEPT = re.compile(r"\b(?:i|we)\b.*\b(?:accept|agree|acceptable)\b")
 JOHN = re.compile(r"\b(?:john|outside)\b")
 _EXIT = r"(?:(?:the |my )?outside option|john's (?:deal|offer|price|bid|terms))"
 _LEAVING = (
-    rf"(?:i|we) (?:{_READY}|prefer to |choose to |decide to |(?:have )?decided to |would rather )"
+    rf"(?:i|we) (?:{_READY}|prefer to |choose to |decide to |(?:have )?decided to "
+    r"|would (?:rather|sooner) )"
 )
 OUTSIDE = re.compile(
     rf"{_FILLER}(?:i (?:think|guess) )?"
@@ -279,7 +282,8 @@ OUTSIDE = re.compile(
     r" (?:this|(?:our|the|these) (?:negotiations?|talks?))(?: here)?"
     r" and (?:buy|buying|purchase|purchasing|get|getting|deal|dealing)(?: (?:it|the product))?"
     r" (?:from|with) john|john (?:gets|will get) my (?:business|money|order)"
-    r"|deal with john|outside option)(?: (?:then|now|instead|again))*"
+    r"|(?:i am )?(?:off to|leaving for|taking my business to) john|john it is"
+    r"|(?:deal|dealing) with john|outside option)(?: (?:then|now|instead|again))*"
 )
 
 TAKEN_BACK = (CONDITION, RESERVATION, REJECTING, DOUBT, SPEECH, PROTEST)

@@ -172,6 +172,7 @@ _PLAIN = [
         ),
         (r"\bu\b", "you"),
         (r"\bur\b", "your"),
+        (r"\bgimme\b", "give me"),
         (r"\b(?:n|nd)\b", "and"),
         (r"\bw(?:/|\b) ?(?=(?:me|that|this|it|your)\b|[$€£]?\d)", "with "),
         (r"\b4 (?=(?:me|you)\b)", "for "),

@@ -27,7 +27,8 @@ _GAIN = rf"{_AMOUNT}(?! ?(?:/|-|:|to) ?<)"
 """No part of "60/40", whose first number is Alice's whoever stands before it."""
 _SMALL_WORDS = r"(?: (?:a|an|the|of|only|just|exactly|share|sum|amount|total|with|all|full))*"
 _LEADS = (
-    r"(?: (?:will|would|shall|should|can|to|just|then|also|still|like|want|rather|prefer|need|have"
+    r"(?: (?:will|would|shall|should|can|must|to|just|then|also|still|like|want|rather|prefer|need"
+    r"|have"
     r"|am (?:willing|happy|ready|prepared|going)))*"
 )
 _WISHES = (
@@ -51,7 +52,7 @@ _BINDINGS = [
         rf"\b(?P<who>alice|bob|i|you){_LEADS} (?:go|come) (?:up |down )?to{_SMALL_WORDS} {_GAIN}"
         r"(?! for (?:you|alice|bob)\b)",
         rf"(?:^|, )(?:now )?(?P<who>i) am (?:going|coming|moving) (?:up |down )?to {_GAIN}",
-        r"(?:^|, )(?P<who>i) am (?:lowering|reducing|raising) my (?:demand|share|request)"
+        r"(?:^|, )(?P<who>i) am (?:lowering|reducing|raising) my (?:demand|ask|share|request)"
         rf" to {_GAIN}",
         rf"\b(?P<who>i) am (?:keeping|taking|getting|receiving){_SMALL_WORDS} {_GAIN}",
         rf"\b(?P<who>i)(?: (?:will|would|can|just|also|still))* {_WISHES}{_SMALL_WORDS} {_GAIN}",
@@ -72,7 +73,7 @@ _BINDINGS = [
         r"|appropriate) (?:for|to) (?P<who>me|you|alice|bob)\b",
         r"\b(?P<who>i) (?:would like|want|need|deserve|prefer) (?:(?:a|the) )?(?:\w+ ){0,2}"
         rf"(?:share|part|portion|piece)(?: of)? ?:? ?{_GAIN}",
-        r"(?<!\btoward )(?<!\btowards )"
+        r"(?<!\btoward )(?<!\btowards )(?<!\bmeet )"
         rf"\b(?P<who>alice|bob|me|you|i|myself|yourself) ?[:=]? ?(?:at )?{_GAIN}",
         rf"{_LABEL}{_GAIN}",
     )
@@ -150,7 +151,7 @@ _EACH = [
     re.compile(pattern)
     for pattern in (
         r"\b(?:(?:we|us|you and i) (?:(?:should|will|can|would|could) )*(?:(?:both |each )?"
-        r"(?:get|take|keep|receive)|(?:both |each )have)"
+        r"(?:get|take|keep|receive|(?:walk away|end up) with)|(?:both |each )have)"
         r"|(?:both|each) of us (?:gets?|takes?|has|have|keeps?"
         rf"|receives?)|each gets?){_SMALL_WORDS} {_AMOUNT}",
         rf"\bmeet (?:halfway|half way|in the middle) at {_AMOUNT}",
@@ -189,7 +190,7 @@ _FAIR = re.compile(r"\bfair (?:split|division|shares)\b")
 _EQUAL = re.compile(
     rf"\b(?:propose|offer|suggest|let us|we should|we can|we could)\b"
     rf".*(?:\b{_EVEN}|{_FAIR.pattern})"
-    rf"|^(?:(?:ok|so|well|then|no|just|an?|(?:we )?(?:split|divide|share|cut) (?:it|the money))"
+    rf"|^(?:(?:ok|so|well|then|no|just|an?|(?:we )?(?:split|divide|share|cut)(?: it| the money)?)"
     rf" )*{_EVEN}(?: (?:then|please))?$"
 )
 """Said with a word of proposal, or the whole of what is said."""
