@@ -28,7 +28,7 @@ from aria_dvc.games.base import (
     Outcome,
     refuse_unknown_keys,
 )
-from aria_dvc.games.parsing import cut, laid_out, utterance
+from aria_dvc.games.parsing import cut, heard, laid_out, utterance
 from aria_dvc.games.rewards import (
     after_forfeit,
     aim,
@@ -150,7 +150,7 @@ class AlternatingMatch(Match):
         spoken = utterance(text, role)
         move = self._at_last(self.read(spoken, role))
         self._check(move)
-        shown = laid_out(text, spoken) if self.config["messages"] else self.say(move, role)
+        shown = heard(text, spoken) if self.config["messages"] else self.say(move, role)
         self.lines.append((role, shown))
         self._apply(move)
         if self._rates_offers and (hearer := self.to_move):
@@ -180,7 +180,7 @@ class AlternatingMatch(Match):
         role = self._mover()
         kept = cut(text)
         if kept:
-            self.lines.append((role, kept))
+            self.lines.append((role, laid_out(text, kept)))
         nothing = dict.fromkeys(ROLES, Fraction(0))
         self._end("failure", nothing, None, Failure(role, kind))
 

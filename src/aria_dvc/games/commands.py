@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from aria_dvc.games.base import Config, Failure, Match, Outcome
-from aria_dvc.games.parsing import cut, laid_out, utterance
+from aria_dvc.games.parsing import cut, utterance
 
 AGENT, ENVIRONMENT = "agent", "environment"
 NOTHING = "Nothing happens."
@@ -60,7 +60,7 @@ class CommandMatch(Match):
         said = utterance(text, AGENT, MAX_COMMAND_CHARS)
         told = self.carry_out(said)
         self.grounded[AGENT].append(told is not None)
-        self.lines += [(AGENT, laid_out(text, said)), (ENVIRONMENT, told or NOTHING)]
+        self.lines += [(AGENT, said), (ENVIRONMENT, told or NOTHING)]
         if self.is_done():
             self._end("solved")
         elif self.steps >= self.config["max_steps"]:

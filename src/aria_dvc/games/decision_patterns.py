@@ -166,7 +166,7 @@ SHORT_ACCEPT = re.compile(rf"{_SHORT}{_AGREED}:?{_NAMED}{_COURTESIES}")
 ONLY_ACCEPT = re.compile(
     rf"{_SHORT}(?:accept|sounds good(?: to me)?|i would like to accept{_TO_THING}|yes|yeah|yep"
     r"|fine|sure|fair enough|i am in|i concede|as you (?:propose|offer|wish)"
-    rf"|{_OFFER} it is"
+    r"|(?:your|that) (?:(?:last|latest|current|new) )?(?:offer|proposal|price|bid|deal) it is"
     r"|let us (?:do|close|finalize|finalise|seal|conclude) (?:it|this|that|the deal))"
     rf"{_CLOSING}"
 )
@@ -207,12 +207,15 @@ TRADE = re.compile(rf"{_SHORT}(?:i will (?:buy|sell) it|{_DONE}){_COURTESIES}")
 """An acceptance where no amount is named at all."""
 TAKES_STANDING = re.compile(
     r"\btake (?:(?:it )?(?:for|at)|the|your|that) <\d+>"
-    r"|\b(?:pay|settle for|(?:buy|sell) it (?:for|at)) (?:the|your|that) <\d+>"
-    r"|\byou (?:can|may) (?:have|keep|take) (?:the |your |that )?<\d+>"
-    r"|<\d+> for you (?:works|is (?:fine|ok|okay|good))\b"
     r"|\b(?:fine|ok|okay|good|happy|content) with <\d+>"
 )
 """An amount taken as if it had been offered: an acceptance where it is that of the offer."""
+ONLY_TAKES = re.compile(
+    rf"{_SHORT}(?:i (?:will |can )?(?:pay|settle for|(?:buy|sell) it (?:for|at)) (?:the|your|that)"
+    r" <\d+>|you (?:can|may) (?:have|keep|take) (?:the |your |that )?<\d+>"
+    rf"|<\d+> for you (?:works|is (?:fine|ok|okay|good))){_CLOSING}"
+)
+"""The same, where nothing else is said."""
 _GOOD = r"(?:fine|ok|okay|good|great|perfect|acceptable|agreeable)"
 APPROVED = re.compile(
     rf"{_FILLER}(?:(?:i think|i guess|a|an|the|your) )*{_RATIO}(?: split| division)?(?: for me)?"
@@ -282,9 +285,14 @@ OUTSIDE = re.compile(
     r" (?:this|(?:our|the|these) (?:negotiations?|talks?))(?: here)?"
     r" and (?:buy|buying|purchase|purchasing|get|getting|deal|dealing)(?: (?:it|the product))?"
     r" (?:from|with) john|john (?:gets|will get) my (?:business|money|order)"
-    r"|(?:i am )?(?:off to|leaving for|taking my business to) john|john it is"
-    r"|(?:deal|dealing) with john|outside option)(?: (?:then|now|instead|again))*"
+    r"|deal with john|outside option)(?: (?:then|now|instead|again))*"
 )
+
+ONLY_OUTSIDE = re.compile(
+    r"(?:(?:i am (?:done|out)|no thanks), )?(?:john it is|(?:i am )?(?:leaving for|dealing with"
+    r"|taking my business to) john)(?: (?:then|now|instead))*"
+)
+"""Said of a whole sentence only: "dealing with John, I would get 120" leaves nobody."""
 
 TAKEN_BACK = (CONDITION, RESERVATION, REJECTING, DOUBT, SPEECH, PROTEST)
 OBJECTS = re.compile(
@@ -316,20 +324,26 @@ UNDONE = re.compile(
 """The same of an acceptance, or asks for something in return."""
 _CHANGES = (
     r"(?:caveat|change|adjustment|modification|amendment|reservation|exception|tweak|correction"
-    r"|stipulation|proviso|twist|understanding|expectation)s?"
+    r"|stipulation|proviso|twist)s?"
 )
+_DEPENDING = r"(?:subject to|(?:contingent|conditional)(?:ly)? (?:up)?on|depending on|long as)"
+_SOME = r"(?:an?|one|some|two|few|small|minor|slight|certain|the following)"
 TERMS = re.compile(
-    r"\b(?:subject to|contingent|conditional|conditionally|pending|barring|supposing|modulo"
-    r"|save for|(?:apart|aside) from|other than|preliminarily"
-    r"|to be (?:discussed|negotiated|confirmed|decided|determined|clarified|finali[sz]ed"
-    r"|worked out))\b"
-    rf"|\bwith (?!no )(?:\w+ ){{0,3}}{_CHANGES}\b"
-    r"|\bin (?:exchange|return)\b(?! for (?:it|(?:the|your|my) (?:product|item|goods|money))\b)"
-    r"|^(?:and )?(?:at|for|with) (?:(?:an?|some|the|my) )?(?:(?:much|slightly|somewhat) )?"
-    rf"(?:more|less|double|twice|(?!best\b)(?:{_OTHER}))\b"
-    r"|^(?:and )?less\b|^(?:had|were|should) you\b|\bgive (?:me|us) the rest\b"
+    rf"\b{_DEPENDING}\b|^(?:and |but )?(?:pending|barring|supposing|modulo|save for)\b"
+    r"|\b(?:(?:apart|aside) from|other than) (?!that\b|this\b)|^preliminarily$|^on my terms$"
+    rf"|\bwith (?:{_SOME} (?:\w+ ){{0,2}})?{_CHANGES}\b|\bwith (?:an? )?(?:raise|free) ?"
+    r"|\bwith the (?:understanding|expectation) that\b"
+    r"|\bin (?:exchange|return) for (?!(?:it|(?:the|your|my) (?:product|item|goods|money))\b)"
+    r"|^(?:and )?(?:at|for|with)(?=[^<]*$) (?:(?:an?|some|the|my) )?(?:(?:much|slightly) )?"
+    r"(?:more|less|half|double|twice|higher|lower|better|larger|bigger|greater|smaller|fairer)\b"
+    r"(?! (?:stress|time|trouble|haggling))"
+    r"|^(?:and )?less <|^(?:had|were) you\b|\bgive (?:me|us) the rest\b"
+    r"|^(?!.*\bnothing\b).*\bto be (?:discussed|negotiated|confirmed|decided|determined|clarified"
+    r"|finali[sz]ed|worked out)\b"
 )
-"""Set apart beside an acceptance: terms of its own, or what it leaves open."""
+"""Set apart beside an acceptance in its sentence: terms of its own, or what it leaves open."""
+LATER_TERMS = re.compile(rf"(?:but |and |only )*{_DEPENDING}\b")
+"""The beginning of a further sentence that does so."""
 CLAUSE = re.compile(
     r"(?:and )?(?:that|how|why) (?:(?:i|you|we|they|he|she|it|this|there|my|your|our|his|her|the"
     rf"|an?|no|some|alice|bob|john)\b|(?!{_NOUN}\b)\w+ (?:is|are|was)\b)"

@@ -152,7 +152,9 @@ def _undone(accepting: Decisions, later: list[Sentence]) -> bool:
     if accepting.bare and not all(map(patterns.COURTESY.fullmatch, after)):
         return True
     said = [*after, *(part.text for part in later)]
-    if any(map(patterns.TERMS.search, (*accepting.before, *said))):
+    beside = (*accepting.before, *accepting.after)
+    further = (part.text for part in later)
+    if any(map(patterns.TERMS.search, beside)) or any(map(patterns.LATER_TERMS.match, further)):
         return True
     return any(
         pattern.search(one) for pattern in (patterns.UNDONE, patterns.OBJECTS) for one in said
@@ -181,7 +183,8 @@ def takes_standing(decided: Decisions, parts: list[Sentence], first: int, same: 
     parts = [replace(part, text=_without_sighs(part.text)) for part in parts]
     said = " . ".join(part.text for part in parts)
     assents = _assents(parts, first) and not patterns.GOES_ON.search(said)
-    agrees = decided.agrees or decided.approves or assents or patterns.TAKES_STANDING.search(said)
+    takes = patterns.TAKES_STANDING.search(said) or patterns.ONLY_TAKES.fullmatch(said)
+    agrees = decided.agrees or decided.approves or assents or takes
     if same and agrees and not (decided.reject or decided.outside):
         if decided.conditional or CONDITION.search(said) or _takes_back(parts[first:]):
             raise IllegalMove("conditional", _NO_CONDITIONS)
@@ -220,7 +223,13 @@ def _decided(sentence: Sentence, text: str) -> Decisions:
     trades = "<" not in text and patterns.TRADE.fullmatch(sentence.text)
     if patterns.SHORT_ACCEPT.fullmatch(sentence.text) or alone or trades:
         bare = any(map(patterns.BARE.fullmatch, sentence.segments))
-        return Decisions(accept=True, amounts=tuple(positions(sentence.text)), bare=bare)
+        past = patterns.EARLIER.search(sentence.text)
+        named = tuple(positions(sentence.text))
+        return Decisions(
+            accept=True, earlier=past["whose"] if past else "", amounts=named, bare=bare
+        )
+    if patterns.ONLY_OUTSIDE.fullmatch(sentence.text):
+        return Decisions(outside=True)
     return _by_segments(sentence)
 
 

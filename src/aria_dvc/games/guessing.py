@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from aria_dvc.errors import AriaError
 from aria_dvc.games.base import Config, Failure, Game, Match, Outcome, refuse_unknown_keys
-from aria_dvc.games.parsing import cut, laid_out, utterance
+from aria_dvc.games.parsing import cut, utterance
 from aria_dvc.oracles.base import Knowledge, Oracle
 
 MAX_QUESTIONS = 20
@@ -70,8 +70,7 @@ class GuessingMatch(Match):
 
     def play(self, text: str) -> None:
         if self.to_move == "agent":
-            question = utterance(text, "agent", MAX_QUESTION_CHARS)
-            self._ask(laid_out(text, question), self.solved_by(question))
+            self._ask(utterance(text, "agent", MAX_QUESTION_CHARS))
         elif self.to_move == "oracle":
             self.lines.append(("oracle", self.read_answer(text)))
             if self.asked >= self.config["max_questions"]:
@@ -79,7 +78,8 @@ class GuessingMatch(Match):
         else:
             raise ValueError("the match is over")
 
-    def _ask(self, question: str, solved: bool) -> None:
+    def _ask(self, question: str) -> None:
+        solved = self.solved_by(question)
         self.lines.append(("agent", question))
         if solved:
             self.lines.append(("oracle", self.solved_answer))

@@ -1,8 +1,8 @@
 """Free text to typed moves, strictly: what is unclear is refused with a hint, never guessed.
 
 Shared by the games: cleaning, the search for forged turns, plain form and JSON moves. A game adds
-how it reads an offer. Only the cleaned text counts; the other side sees its words, laid out as they
-were (`laid_out`).
+how it reads an offer. Only the cleaned text counts; where games take whole letters, the other side
+sees its words laid out as they were (`heard`).
 """
 
 from __future__ import annotations
@@ -70,6 +70,12 @@ def _forged(name: str) -> re.Pattern[str]:
     )
 
 
+_STAGED = re.compile(
+    rf"^\W*(?:{_SPEAKERS}|{_THINGS})\b[^:\n]{{0,40}}:|^\s*[(\[]", re.IGNORECASE | re.MULTILINE
+)
+"""A line that begins with a speaker, or in brackets, as what the game tells does."""
+
+
 def clean(text: str) -> str:
     """`text` on one line without control characters and chat special tokens.
 
@@ -88,22 +94,27 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int = MAX_CHARS) -> str:
-    """The text, shortened to `limit` characters: for texts that are kept, not read."""
-    return laid_out(text, clean(text)[:limit].rstrip())
+    """The cleaned text, shortened to `limit` characters: for texts that are kept, not read."""
+    return clean(text)[:limit].rstrip()
 
 
 def laid_out(text: str, cleaned: str) -> str:
-    """The line of a dialogue for a text of which `cleaned` was read.
+    """The text of which `cleaned` was read, or kept, as its speaker sampled it and is trained on.
 
-    With its own line breaks and spaces, as its speaker sampled it and is trained on it; as it was
-    read if anything else was taken out.
+    With its own line breaks and spaces; `cleaned` if it is long or anything else was taken out.
     """
     said = text.strip()
     lines = said.split("\n")
     plain = lines == said.splitlines() and all(_printable(line) == line for line in lines)
-    short = len(said) <= MAX_RAW_CHARS
+    short = len(said) <= MAX_CHARS
     same = short and plain and not _SPECIAL.search(said) and clean(said) == cleaned
     return said if same else cleaned
+
+
+def heard(text: str, cleaned: str) -> str:
+    """`laid_out` for the other side, without a line that looks like another's or the game's own."""
+    said = laid_out(text, cleaned)
+    return cleaned if "\n" in said and _STAGED.search(said) else said
 
 
 def _printable(line: str) -> str:

@@ -139,12 +139,14 @@ _RATIO_OF_WHOM = re.compile(
     rf"|{_LABEL}<\d+> ?(?:/|-|:|to) ?<"
     r"|\b(?:me|you|mine|yours) first\b(?! of\b)"
 )
+_PARTY = r"(?:me|you|mine|yours|alice|bob|my share|your share)"
 _FIRST = re.compile(
-    r"\b(?P<who>me|you|mine|yours|alice|bob) ?[/:-] ?(?:me|you|mine|yours|alice|bob)\b"
+    rf"\b(?P<who>{_PARTY}) ?/ ?{_PARTY}\b"
     r"|\bfirst (?:number|amount|figure|share|one) (?:is|being|for|goes to) (?:for )?"
     r"(?P<owner>me|you|mine|yours|alice|bob)\b"
 )
 """Beside a pair, who comes first in it: "55/45 (me/you)"."""
+_GOOD_AMOUNT = re.compile(r"<\d+> (?:works|is (?:fine|ok|okay|good|acceptable)) (?:with|by|for) me")
 _PAID = re.compile(r"\bpay(?:s|ing)?\b")
 """Of one's own money perhaps, beside the division: "Pay me 5 and we have a deal."."""
 _EACH = [
@@ -332,12 +334,13 @@ class _Shares(Reader):
         """
         found, doubted = Offered(), set[Fraction]()
         in_parts = any(_IN_PARTS.search(sentence.text) for sentence in parts)
+        reversed_pair = self._bob_first(parts)
         for i, sentence in enumerate(parts):
             asked = sentence.question and self._bare(sentence)
             for segment in sentence.segments:
                 gains = set() if REFERENCE.search(segment) else self.gains(segment)
                 kind = self.doubt(sentence, segment) if gains else None
-                if gains and in_parts:
+                if gains and (in_parts or (reversed_pair and _ratios(segment))):
                     kind = "unclear_offer"
                 if not gains and _MEANT_AFTER_ALL.fullmatch(segment):
                     self._refuse_loose_amounts(segment, found.values | found.asked)
@@ -355,10 +358,15 @@ class _Shares(Reader):
 
     def stated_move(self, text: Text, made: Sequence[Fraction]) -> Move:
         move = super().stated_move(text, made)
-        if made and text.decided.approves and move.value == self.money - made[-1] != made[-1]:
+        if made and move.value == self.money - made[-1] != made[-1] and self._only_approves(text):
             # "6,000 works for me" after "I keep 6,000": a demand, or what the other keeps?
             raise IllegalMove("unclear_offer", self.hints.unclear)
         return move
+
+    def _only_approves(self, text: Text) -> bool:
+        """Whether all that it offers is an amount that it calls good: "6,000 works for me"."""
+        offering = [s for part in text.parts for s in part.segments if self.gains(s)]
+        return all(map(_GOOD_AMOUNT.fullmatch, offering))
 
     def checked(self, values: Set[Fraction]) -> Fraction:
         amounts = self.amounts
@@ -375,15 +383,16 @@ class _Shares(Reader):
 
     def doubt(self, sentence: Sentence, segment: str) -> str | None:
         """Why a segment offers nothing; "60/40?" and "half each?" may be asked."""
-        whose = _RATIO_OF_WHOM.search(sentence.text) or self._bob_first(sentence)
-        if (whose and _ratios(segment)) or _PAID.search(segment):
+        whose = _ratios(segment) and _RATIO_OF_WHOM.search(sentence.text)
+        if whose or _PAID.search(segment):
             return "unclear_offer"
         return doubt(sentence, segment, self._bare(sentence))
 
-    def _bob_first(self, sentence: Sentence) -> bool:
-        """Whether a pair in the sentence is said to begin with Bob."""
-        found = _FIRST.finditer(sentence.text)
-        return any(_whose(one["who"] or one["owner"], self.role) == "bob" for one in found)
+    def _bob_first(self, parts: list[Sentence]) -> bool:
+        """Whether a pair is said to begin with Bob."""
+        found = (one for part in parts for one in _FIRST.finditer(part.text))
+        firsts = ((one["who"] or one["owner"]).removesuffix(" share") for one in found)
+        return any(_whose(first, self.role) == "bob" for first in firsts)
 
     def named(self, text: Text) -> set[Fraction]:
         """Alice's gain by whatever amounts are named, wherever.

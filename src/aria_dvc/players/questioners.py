@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from aria_dvc.games.guessing import MAX_QUESTIONS, GuessingMatch
-from aria_dvc.games.parsing import clean
 from aria_dvc.oracles.base import Answer
 from aria_dvc.oracles.text import fold
 
@@ -139,7 +138,7 @@ def _answer(kind: Kind, target: str, question: str) -> Answer:
 
 def embedded_answer(match: GuessingMatch, question: str) -> Answer:
     """The embedded oracle's answer, its text as the agent of this match reads it."""
-    answer = match.oracle.answer(clean(question))
+    answer = match.oracle.answer(question)
     return replace(answer, text=match.read_answer(answer.text))
 
 
