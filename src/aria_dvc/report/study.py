@@ -195,12 +195,21 @@ def _adjust(table: Sequence[dict[str, Any]]) -> None:
 
 
 def _adjust_printed(everything: dict[str, Any], parts: Sequence[dict[str, Any]]) -> None:
-    """`_adjust` for what is printed as one table: all games, and each; one game is all of them."""
-    if list(parts) == [everything]:
-        _adjust([everything])
+    """`_adjust` for what is printed as one table: all games, and each."""
+    others = _others(everything, parts)
+    _adjust([everything, *others])
+    if not others:
         _adjust(parts)
-    else:
-        _adjust([everything, *parts])
+
+
+def _others(everything: dict[str, Any], parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts, but for one that is all of everything: a study of one game has one table."""
+    alone = len(parts) == 1 and _differences(parts[0]) == _differences(everything)
+    return [] if alone else list(parts)
+
+
+def _differences(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: [row["mean"], row["p"]] for name, row in numbers.items() if "_minus_" in name}
 
 
 def table(found: dict[str, Any], reference: str) -> str:
@@ -257,10 +266,9 @@ def _meaning(single: bool, known: bool) -> str:
 
 def _how_sure(found: Mapping[str, Any]) -> str:
     """How many of the differences of the table are shown; one game that is all counts once."""
-    games = [part for part in found["winnable"].values() if part != found["all"]]
-    rows = [
-        row for part in (found["all"], *games) for name, row in part.items() if "_minus_" in name
-    ]
+    games = _others(found["all"], list(found["winnable"].values()))
+    parts = (found["all"], *games)
+    rows = [row for part in parts for name, row in part.items() if "_minus_" in name]
     apart = [row for row in rows if row["low"] is not None and (row["low"] > 0 or row["high"] < 0)]
     shown = [row for row in rows if row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT]
     few = f"; with fewer than {FEWEST_SEEDS} seeds intervals hang on hardly any evidence"
