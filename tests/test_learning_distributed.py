@@ -157,8 +157,8 @@ def test_fsdp_plugin_takes_the_configuration(monkeypatch):
     for key, value in exported.items():
         if key.startswith(("FSDP_", "ACCELERATE_")):
             monkeypatch.setenv(key, value)
-    monkeypatch.setenv("FSDP_ACTIVATION_CHECKPOINTING", "")  # to be put back
-    for wanted in (True, False):
+    monkeypatch.setenv("FSDP_ACTIVATION_CHECKPOINTING", "false")  # to be put back
+    for wanted in (False, True):
         assert not _checkpointing(pace(gradient_checkpointing=wanted))  # FSDP refuses transformers'
         plugin = FullyShardedDataParallelPlugin()
         assert plugin.activation_checkpointing is wanted

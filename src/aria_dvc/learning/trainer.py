@@ -277,10 +277,10 @@ def _arguments(
 def _checkpointing(pace: Pace) -> dict[str, Any]:
     """Arguments of transformers, which has had other names for them; FSDP has a way of its own,
     which it is told by the environment, and refuses the other."""
-    if os.environ.get("ACCELERATE_USE_FSDP") == "true":
-        os.environ["FSDP_ACTIVATION_CHECKPOINTING"] = str(pace.gradient_checkpointing).lower()
-        return {}
     if not pace.gradient_checkpointing:
+        return {}
+    if os.environ.get("ACCELERATE_USE_FSDP") == "true":
+        os.environ["FSDP_ACTIVATION_CHECKPOINTING"] = "true"
         return {}
     kwargs = {"use_reentrant": False}
     return {"activation_checkpointing": True, "activation_checkpointing_kwargs": kwargs}
