@@ -27,13 +27,13 @@ from aria_dvc.models.source import ModelSource
 from aria_dvc.params import load_params
 from aria_dvc.pipeline import online as online_module
 from aria_dvc.pipeline import paths
-from aria_dvc.pipeline.online import OnlineGames, dealt
+from aria_dvc.pipeline.online import OnlineGames
 from aria_dvc.players.base import Request
 from aria_dvc.players.dealt import DealtPlayer
 from aria_dvc.players.registry import PlayerContext
 from aria_dvc.settings.dialogues import LogSource
 from aria_dvc.settings.machine import Endpoint
-from aria_dvc.settings.online import OnlineCourse
+from aria_dvc.settings.online import OnlineCourse, dealt
 
 PARAMS = load_params(Path(__file__).parent.parent / "params.yaml")
 

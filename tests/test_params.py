@@ -312,11 +312,12 @@ def test_who_judges_has_not_trained_unless_that_is_allowed(raw, bob, judge, shar
 
 def test_a_model_with_two_names_does_not_judge_either(raw):
     server = {"base_url": "http://127.0.0.1:1/v1", "model": "m"}
-    raw["endpoints"] = {"x": server, "y": dict(server), "z": {**server, "model": "other"}}
+    slash = {**server, "base_url": "http://127.0.0.1:1/v1/"}
+    raw["endpoints"] = {"x": server, "y": slash, "z": {**server, "model": "other"}}
     set_at(raw, BOB, {"policy": 1, "endpoint:x": 1})
     judges = {"alice": "endpoint:z", "bob": "endpoint:y"}
     raw["evaluate"]["games"]["bargaining"]["opponents"] = judges
-    with pytest.raises(AriaError, match=r"endpoint:x would judge"):
+    with pytest.raises(AriaError, match=r"endpoint:y would judge"):
         check_params(raw)
     raw["evaluate"]["games"]["bargaining"]["opponents"] = dict.fromkeys(judges, "endpoint:z")
     check_params(raw)
@@ -337,16 +338,22 @@ def test_online_training_does_not_play_greedily(raw):
     set_at(raw, "collect.temperature", 0)
     with pytest.raises(AriaError, match=r"collect\.temperature: 0 plays .* online\.variants: \[\]"):
         check_params(raw)
+    set_at(raw, "collect.sampling", {"policy": {"temperature": 0.7}})
+    check_params(raw)
+    set_at(raw, "collect.sampling", {})
     set_at(raw, "online.variants", [])
     check_params(raw)
 
 
 def test_online_training_plays_every_game_of_a_category(raw):
-    raw["online"] |= {"games": 7, "repeats": 4}
-    with pytest.raises(AriaError, match=r"online\.games: 7 in groups of 4 leave none.* 8 or more"):
+    raw["online"] |= {"games": 4, "repeats": 4, "weights": {}}
+    with pytest.raises(AriaError, match=r"online\.games: 4 in groups of 4 .* none for \w+: take"):
         check_params(raw)
     set_at(raw, "online.games", 8)
     check_params(raw)
+    set_at(raw, "online.weights", {"negotiation": 20})
+    with pytest.raises(AriaError, match=r"leave none for bargaining"):
+        check_params(raw)
 
 
 def test_who_taught_in_no_warm_start_may_judge(raw):

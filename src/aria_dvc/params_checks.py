@@ -300,17 +300,18 @@ def _online_problems(params: Params) -> Iterator[str]:
 def _course_problems(params: Params) -> Iterator[str]:
     """Games of online training of which nothing can be learned."""
     online = params.online
-    if not params.collect.temperature:
+    if not params.collect.of("policy").temperature:
         yield (
             "collect.temperature: 0 plays a configuration the same way every time, of which "
-            "online training learns nothing: take that of evaluate, or set online.variants: []"
+            "online training learns nothing: raise it for policy, or set online.variants: []"
         )
     for category in params.categories:
         course, games = online.course_of(category), params.games_of(category)
-        if course.games // course.repeats < len(games):
+        counts = course.dealt(games)
+        if starved := [game for game in games if not counts[game]]:
             yield (
-                f"online.games: {course.games} in groups of {course.repeats} leave none for one of "
-                f"{', '.join(games)}: take {len(games) * course.repeats} or more"
+                f"online.games: {course.games} in groups of {course.repeats} ({category}) leave "
+                f"none for {', '.join(starved)}: take more, or smaller groups"
             )
 
 

@@ -67,11 +67,9 @@ def judge_problems(
         if not known or evaluate.allow_training_opponents:
             continue
         judges = _opponents(_facing(wanted), game)
-        served = {_served(spec, params.endpoints) for spec in judges}
         for where, opponents in _training(logs, logs[game].category, taught):
-            if shared := sorted(
-                one for one in opponents if _served(one, params.endpoints) in served
-            ):
+            served = {_served(spec, params.endpoints) for spec in opponents}
+            if shared := sorted(one for one in judges if _served(one, params.endpoints) in served):
                 yield (
                     f"evaluate.games.{game}.opponents: {', '.join(shared)} would judge, but also "
                     f"plays in {where}, itself or in a mixture: name another, or set "
@@ -82,7 +80,7 @@ def judge_problems(
 def _served(spec: str, endpoints: Mapping[str, Endpoint]) -> str | tuple[str, str]:
     """The player; of `endpoint:NAME` its server and model, which may have two names."""
     endpoint = endpoints.get(endpoint_name(spec) or "")
-    return (endpoint.base_url, endpoint.model) if endpoint else spec
+    return (endpoint.base_url.rstrip("/"), endpoint.model) if endpoint else spec
 
 
 def _training(

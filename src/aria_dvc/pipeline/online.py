@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -40,19 +39,13 @@ class OnlineGames:
     def _games(self) -> list[str]:
         return self.params.games_of(self.category)
 
-    @property
-    def _weights(self) -> dict[str, float]:
-        return {game: self.params.online.weights.get(game, 1.0) for game in self._games}
-
     def rollout(self, adapter: Path, iteration: int, seed: int) -> list[Episode]:
         """`online.games` games with the policy that `adapter` makes, dealt to all games."""
         online = self.params.online
         params = with_adapter(self.params, online.servers, adapter)
-        counts = dealt(online.games, online.repeats, list(self._weights.values()))
+        counts = online.dealt(self._games)
         sessions = [
-            self._session(game, count, adapter, seed)
-            for game, count in zip(self._games, counts, strict=True)
-            if count
+            self._session(game, count, adapter, seed) for game, count in counts.items() if count
         ]
         played = play_side_by_side(params, sessions, f"play, iteration {iteration + 1}")
         episodes = [one for found in played for one in found]
@@ -85,7 +78,7 @@ class OnlineGames:
         return {
             "k": params.k,
             "games": {game: params.logs[game].model_dump() for game in self._games},
-            "weights": self._weights,
+            "weights": params.online.weights_of(self._games),
             "rewards": {game: params.reward_rule(game) for game in self._games},
             "endpoints": {
                 name: endpoint.model_dump(include={"base_url", "model", "options"})
@@ -136,20 +129,3 @@ def _own_players(game: Game) -> dict[str, str]:
     """Who plays a game whose log is the user's own: the policy with itself."""
     environment = {game.environment: "embedded"} if game.environment else {}
     return {**dict.fromkeys(game.roles, "policy"), **environment}
-
-
-def dealt(games: int, repeats: int, weights: Sequence[float]) -> list[int]:
-    """`games` in numbers that are as near to `weights` as whole groups of `repeats` allow.
-
-    What is left of a last group goes to the part whose turn it is.
-    """
-    groups, rest = divmod(games, repeats)
-    exact = [groups * weight / sum(weights) for weight in weights]
-    counts = [int(share) for share in exact]
-    turns = sorted(range(len(weights)), key=lambda part: counts[part] - exact[part])
-    left = groups - sum(counts)
-    for part in turns[:left]:
-        counts[part] += 1
-    counts = [repeats * count for count in counts]
-    counts[turns[left % len(turns)]] += rest
-    return counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -85,7 +86,34 @@ class OnlineParams(Block):
         own = self.by_category.get(category, OnlineCourse()).model_dump(exclude_none=True)
         return self.model_copy(update={**own, "by_category": {}})
 
+    def weights_of(self, logs: Sequence[str]) -> dict[str, float]:
+        """How many times the games of others each of the logs gets."""
+        return {name: self.weights.get(name, 1.0) for name in logs}
+
+    def dealt(self, logs: Sequence[str]) -> dict[str, int]:
+        """How many of an iteration's games each of the logs gets (see the function `dealt`)."""
+        counts = dealt(self.games, self.repeats, list(self.weights_of(logs).values()))
+        return dict(zip(logs, counts, strict=True))
+
     @property
     def servers(self) -> tuple[str, ...]:
         """The names of the endpoints that play the policy; none if it plays in process."""
         return servers_of(self.rollouts)
+
+
+def dealt(games: int, repeats: int, weights: Sequence[float]) -> list[int]:
+    """`games` in numbers that are as near to `weights` as whole groups of `repeats` allow.
+
+    What is left of a last group goes to the part whose turn it is.
+    """
+    groups, rest = divmod(games, repeats)
+    exact = [groups * weight / sum(weights) for weight in weights]
+    counts = [int(share) for share in exact]
+    turns = sorted(range(len(weights)), key=lambda part: counts[part] - exact[part])
+    left = groups - sum(counts)
+    for part in turns[:left]:
+        counts[part] += 1
+    counts = [repeats * count for count in counts]
+    if weights:
+        counts[turns[left % len(turns)]] += rest
+    return counts
