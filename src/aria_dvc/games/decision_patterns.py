@@ -331,7 +331,7 @@ _SOME = r"(?:an?|one|some|two|few|small|minor|slight|certain|the following)"
 TERMS = re.compile(
     rf"\b{_DEPENDING}\b|^(?:and |but )?(?:pending|barring|supposing|modulo|save for)\b"
     r"|\b(?:(?:apart|aside) from|other than) (?!that\b|this\b)|^preliminarily$|^on my terms$"
-    rf"|\bwith (?:{_SOME} (?:\w+ ){{0,2}})?{_CHANGES}\b|\bwith (?:an? )?(?:raise|free) ?"
+    rf"|\bwith (?:{_SOME} (?:\w+ ){{0,2}})?{_CHANGES}\b|\bwith (?:an? )?(?:raise|free)\b"
     r"|\bwith the (?:understanding|expectation) that\b"
     r"|\bin (?:exchange|return) for (?!(?:it|(?:the|your|my) (?:product|item|goods|money))\b)"
     r"|^(?:and )?(?:at|for|with)(?=[^<]*$) (?:(?:an?|some|the|my) )?(?:(?:much|slightly) )?"

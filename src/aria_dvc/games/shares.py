@@ -366,7 +366,7 @@ class _Shares(Reader):
     def _only_approves(self, text: Text) -> bool:
         """Whether all that it offers is an amount that it calls good: "6,000 works for me"."""
         offering = [s for part in text.parts for s in part.segments if self.gains(s)]
-        return all(map(_GOOD_AMOUNT.fullmatch, offering))
+        return bool(offering) and all(map(_GOOD_AMOUNT.fullmatch, offering))
 
     def checked(self, values: Set[Fraction]) -> Fraction:
         amounts = self.amounts
