@@ -151,11 +151,12 @@ def _undone(accepting: Decisions, later: list[Sentence]) -> bool:
         return True
     if accepting.bare and not all(map(patterns.COURTESY.fullmatch, after)):
         return True
-    said = [*after, *(part.text for part in later)]
-    beside = (*accepting.before, *accepting.after)
-    further = (part.text for part in later)
-    if any(map(patterns.TERMS.search, beside)) or any(map(patterns.LATER_TERMS.match, further)):
+    further = [part.text for part in later]
+    if any(map(patterns.TERMS.search, (*accepting.before, *accepting.after))):
         return True
+    if any(map(patterns.LATER_TERMS.match, further)):
+        return True
+    said = [*after, *further]
     return any(
         pattern.search(one) for pattern in (patterns.UNDONE, patterns.OBJECTS) for one in said
     )
@@ -223,14 +224,17 @@ def _decided(sentence: Sentence, text: str) -> Decisions:
     trades = "<" not in text and patterns.TRADE.fullmatch(sentence.text)
     if patterns.SHORT_ACCEPT.fullmatch(sentence.text) or alone or trades:
         bare = any(map(patterns.BARE.fullmatch, sentence.segments))
-        past = patterns.EARLIER.search(sentence.text)
-        named = tuple(positions(sentence.text))
-        return Decisions(
-            accept=True, earlier=past["whose"] if past else "", amounts=named, bare=bare
-        )
+        named, earlier = tuple(positions(sentence.text)), _earlier(sentence.text)
+        return Decisions(accept=True, earlier=earlier, amounts=named, bare=bare)
     if patterns.ONLY_OUTSIDE.fullmatch(sentence.text):
         return Decisions(outside=True)
     return _by_segments(sentence)
+
+
+def _earlier(said: str) -> str:
+    """Whose earlier offer is named: "your", "the", ...; or ""."""
+    found = patterns.EARLIER.search(said)
+    return found["whose"] if found else ""
 
 
 def _by_segments(sentence: Sentence) -> Decisions:
@@ -248,8 +252,7 @@ def _by_segments(sentence: Sentence) -> Decisions:
         approves |= approved
         if accepts and not doubted:
             accept, last = True, i
-            past = patterns.EARLIER.search(segment)
-            earlier = past["whose"] if past else earlier
+            earlier = _earlier(segment) or earlier
             outside |= bool(patterns.JOHN.search(segment))
             amounts += positions(segment)
         elif (patterns.REJECT.fullmatch(segment) or sentence.text == "never") and sure:
