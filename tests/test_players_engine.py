@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
+import psutil
 import pytest
 import torch
 from tests.tiny_models import tiny_model
@@ -162,7 +164,32 @@ def test_freed_slots_are_used_again(model):
     for i in range(12):
         generate(engine, [((str(i), "a"), prompt(i, 10), GREEDY)])
         engine.finished(str(i))
-    assert engine.allocator.cache.slots == 2
+    assert engine.allocator.cache.slots == 4  # both roles of two games
+
+
+@torch.inference_mode()
+def test_room_that_is_not_used_takes_no_memory(model):
+    before = psutil.Process().memory_info().rss
+    engine = engine_of(model, slots=64, cache_bytes=2 << 30)
+    generate(engine, [((str(i), "a"), prompt(i, 10), GREEDY) for i in range(128)])
+    cache = engine.allocator.cache
+    room = cache.slots * cache.length * cache.shape.token_bytes
+    assert cache.slots == 128
+    assert room > 1.7 * 2**30
+    assert psutil.Process().memory_info().rss - before < room / 8
+
+
+def test_steps_compute_in_the_thread_that_asks(model, monkeypatch):
+    """OpenMP puts the threads of a second one to sleep after every operation."""
+    forward, threads = model.forward, set()
+
+    def noted(*args, **settings):
+        threads.add(threading.current_thread())
+        return forward(*args, **settings)
+
+    monkeypatch.setattr(model, "forward", noted)
+    generate(engine_of(model), [(("0", "a"), prompt(0, 9), GREEDY)])
+    assert threads == {threading.current_thread()}
 
 
 def test_closing_gives_up_what_is_under_way(model):

@@ -90,6 +90,10 @@ class SlotAllocator:
             return True
         length = min(-(-length // LENGTH_STEP) * LENGTH_STEP, self.max_tokens)
         count = min(max(self.expected, len(self._slots)), self.max_tokens // length)
+        if not self._slots and self.cache.shape.untouched_is_free:
+            # Whatever may be needed, at once: growing copies all that is held. Two roles a game.
+            count = min(2 * self.expected, self.max_tokens // length)
+            length = max(length, self.max_tokens // count // LENGTH_STEP * LENGTH_STEP)
         busy = [sequence.slot for sequence in present]
         if len(busy) >= count and busy:
             return False

@@ -18,7 +18,6 @@ import asyncio
 import random
 import weakref
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +36,6 @@ AttentionInterface.register(ATTENTION, slot_attention)
 
 QUIET_ROUNDS = 3  # turns of the event loop without a new request before a step starts
 # One step at a time in the whole process: two models at once would fight for the cores.
-_STEPS = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
 _STEP_LOCKS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
     weakref.WeakKeyDictionary()
 )
@@ -87,7 +85,7 @@ class Engine:
     Args:
         model: a transformers causal model (PEFT adapters may be on it) in evaluation mode.
         end_ids: tokens that end a reply.
-        slots: dialogues expected at once; the cache starts with that many slots.
+        slots: games expected at once; on a GPU the cache starts with that many slots.
         cache_bytes: upper bound of the cache; idle dialogues are forgotten to stay below it.
         prompt_tokens: prompt tokens computed in one step besides the replies under way.
 
@@ -157,16 +155,20 @@ class Engine:
         self.allocator.clear()
 
     async def _run(self) -> None:
-        """Step until nothing is asked any more; a step runs beside the event loop."""
-        loop = asyncio.get_running_loop()
-        lock = _STEP_LOCKS.setdefault(loop, asyncio.Lock())
+        """Step until nothing is asked any more.
+
+        A step holds up the event loop, and with it answers of servers for a tenth of a second. In
+        a thread of its own it would be slower than that: OpenMP keeps threads for every thread
+        that ever computed, and puts them to sleep between operations once there are more of them
+        than cores.
+        """
+        lock = _STEP_LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         try:
             while self._rows or self._waiting:
                 async with lock:
                     await self._settle()
                     self._take_in()
-                    done = await loop.run_in_executor(_STEPS, self._advance)
-                    for row in done:
+                    for row in self._advance():
                         self._deliver(row)
                 await asyncio.sleep(0)
         except Exception as error:
@@ -202,8 +204,6 @@ class Engine:
             computed_tokens=row.prompt_tokens - row.reused,
         )
         row.future.set_result(generation)
-
-    # What follows runs in the step thread, between two turns of `_run`.
 
     @torch.inference_mode()
     def _advance(self) -> list[_Row]:

@@ -9,17 +9,18 @@ padded. Attention reads only the filled part of the slots that take part.
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 ATTENTION = "dialogue_slots"  # the name under which transformers knows `slot_attention`
 BLOCK = 16  # neighbouring slots that are read together when single tokens attend
 DENSE = 0.4  # below this share of a block's slots, its rows are copied out instead
+FRESH_PAGES = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class CacheShape:
 
     layers: int
     kv_heads: int
+    share: int  # heads that read one kv head's keys
     head_dim: int
     dtype: torch.dtype
     device: torch.device
@@ -36,9 +38,11 @@ class CacheShape:
     def of(cls, model: Any) -> CacheShape:
         config = model.config.get_text_config()
         heads = config.num_attention_heads
+        kv_heads = getattr(config, "num_key_value_heads", None) or heads
         return cls(
             layers=config.num_hidden_layers,
-            kv_heads=getattr(config, "num_key_value_heads", None) or heads,
+            kv_heads=kv_heads,
+            share=heads // kv_heads,
             head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
             dtype=model.get_input_embeddings().weight.dtype,
             device=model.get_input_embeddings().weight.device,
@@ -47,6 +51,11 @@ class CacheShape:
     @property
     def token_bytes(self) -> int:
         return 2 * self.layers * self.kv_heads * self.head_dim * self.dtype.itemsize
+
+    @property
+    def untouched_is_free(self) -> bool:
+        """Whether memory costs nothing until something is written to it."""
+        return self.device.type == "cpu"
 
 
 class KeyValueCache:
@@ -84,12 +93,15 @@ class KeyValueCache:
         return tensors
 
     def _zeros(self, shape: tuple[int, ...]) -> torch.Tensor:
-        """Zeros; on a CPU they cost neither time nor memory until something is written to them."""
-        dtype, device = self.shape.dtype, self.shape.device
-        if device.type != "cpu":
-            return torch.zeros(shape, dtype=dtype, device=device)
-        untouched = np.zeros(math.prod(shape) * dtype.itemsize, dtype=np.uint8)
-        return torch.from_numpy(untouched).view(dtype).view(shape)
+        """Zeros, of which a CPU holds only the pages that something was written to.
+
+        Not NumPy's: it asks for huge pages, of which the first token of every slot clears one.
+        """
+        dtype = self.shape.dtype
+        if not self.shape.untouched_is_free:
+            return torch.zeros(shape, dtype=dtype, device=self.shape.device)
+        pages = mmap.mmap(-1, math.prod(shape) * dtype.itemsize, flags=FRESH_PAGES)
+        return torch.frombuffer(pages, dtype=dtype).view(shape)
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,7 @@ class PromptChunk:
     last: int
     start: int
     end: int
-    mask: torch.Tensor | None  # (tokens, end), or None where plain causal attention does
+    mask: torch.Tensor  # (tokens x heads per kv head, end) of bool: True where a key is read
 
 
 @dataclass(frozen=True)
@@ -145,7 +157,7 @@ def plan_step(
         first = len(slots)
         slots += [slot] * (end - start)
         positions += range(start, end)
-        mask = _causal(start, end, device) if start else None
+        mask = _causal(start, end, cache.shape.share, device)
         chunks.append(PromptChunk(slot, first, len(slots), start, end, mask))
     return StepPlan(
         cache,
@@ -156,8 +168,9 @@ def plan_step(
     )
 
 
-def _causal(start: int, end: int, device: torch.device) -> torch.Tensor:
-    rows = torch.arange(start, end, device=device)[:, None]
+def _causal(start: int, end: int, share: int, device: torch.device) -> torch.Tensor:
+    """Token by token, `share` rows each: the heads that read the same keys."""
+    rows = torch.arange(start, end, device=device).repeat_interleave(share)[:, None]
     return torch.arange(end, device=device)[None, :] <= rows
 
 
@@ -268,15 +281,11 @@ def _attend_chunk(
     scaling: float | None,
 ) -> torch.Tensor:
     """(tokens, kv_heads, heads per kv head, head_dim): causal, after what the slot holds."""
-    share = rows.shape[2]
-    read_keys = keys[chunk.slot, :, : chunk.end].repeat_interleave(share, dim=0)
-    read_values = values[chunk.slot, :, : chunk.end].repeat_interleave(share, dim=0)
     attended = scaled_dot_product_attention(
-        rows.flatten(1, 2).transpose(0, 1)[None],
-        read_keys[None],
-        read_values[None],
+        rows.transpose(0, 1).flatten(1, 2)[None],
+        keys[chunk.slot, None, :, : chunk.end],
+        values[chunk.slot, None, :, : chunk.end],
         attn_mask=chunk.mask,
-        is_causal=chunk.mask is None,
         scale=scaling,
     )
-    return attended[0].transpose(0, 1).reshape(rows.shape)
+    return attended[0].unflatten(1, (-1, rows.shape[2])).transpose(0, 1)
