@@ -1,8 +1,9 @@
 """Series of games side by side: where models play on the CPU, each process has cores of its own.
 
-A forward pass of a small model is hundreds of short operations, which hardly gain from a second
-thread; a second process does as much as the first. The processes only fill the journals, from
-which the episodes are then read, so that a run that was cut short goes on where it was.
+A forward pass of a small model is hundreds of short operations, which gain little from many
+threads; on two cores two processes play as much as one with two threads (benchmarks/README.md).
+The processes only fill the journals, from which the episodes are then read, so that a run that was
+cut short goes on where it was.
 """
 
 from __future__ import annotations
