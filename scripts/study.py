@@ -44,6 +44,7 @@ from aria_dvc.report.evaluation import broken_off
 from aria_dvc.report.study import (
     COSTS,
     PAIR,
+    at_equal_tokens,
     commit_named,
     compared,
     learning,
@@ -142,6 +143,7 @@ def _tell(
     found["within"] = within(games, study.reference)
     if not curves.empty:
         found["learning"] = learning(curves, study.reference)
+        found["at_equal_tokens"] = at_equal_tokens(curves, study.reference)
         found["minutes"] = minutes(curves)
     write_json(out / "results.json", found)
     return table(found, study.reference)

@@ -19,7 +19,7 @@ from aria_dvc.games.registry import get_game
 from aria_dvc.params import Params, check_params
 from aria_dvc.report import intervals
 from aria_dvc.report.intervals import holm
-from aria_dvc.report.study import compared, learning, minutes, table, within
+from aria_dvc.report.study import at_equal_tokens, compared, learning, minutes, table, within
 from aria_dvc.report.study_file import Study, load_study
 
 
@@ -421,6 +421,24 @@ def test_the_area_under_a_learning_curve_is_the_win_rate_of_all_training_games()
     assert gain["p_holm"] == gain["p"]
 
 
+def test_at_equal_tokens_only_what_the_thriftiest_said_counts():
+    def curve(variant, tokens, rates):
+        rounds = {"iteration": [0, 1], "episodes": 10, "win_rate": rates, "tokens": tokens}
+        return pd.DataFrame(rounds).assign(variant=variant, log="bargaining")
+
+    brief, wordy = curve("discounted", [30, 70], [0.2, 0.4]), curve("aria", [80, 400], [0.3, 0.9])
+    curves = pd.concat([brief.assign(seed=0), wordy.assign(seed=0)])
+    found = at_equal_tokens(curves, "discounted")["all"]
+    areas = {"discounted": (30 * 0.2 + 70 * 0.4) / 100, "aria": (80 * 0.3 + 20 * 0.9) / 100}
+    assert found["area"] == pytest.approx(areas)
+    assert found["aria_minus_discounted"]["mean"] == pytest.approx(0.08)
+    thriftier = curve("aria", [10, 10], [0.3, 0.9]).assign(seed=1)
+    found = at_equal_tokens(pd.concat([curves, brief.assign(seed=1), thriftier]), "discounted")
+    areas = {"discounted": (0.34 + 0.2) / 2, "aria": (0.42 + 0.6) / 2}
+    assert found["all"]["area"] == pytest.approx(areas)
+    assert found["bargaining"] == found["all"]
+
+
 def test_minutes_are_of_a_seed_and_count_an_iteration_once():
     rounds = [("bargaining", 0, 30.0), ("negotiation", 0, 30.0), ("bargaining", 1, 90.0)]
     curve = pd.DataFrame(rounds, columns=["log", "iteration", "play_seconds"])
@@ -528,7 +546,7 @@ online = Path("data/policy/adversarial/aria/online")
 online.mkdir(parents=True, exist_ok=True)
 pd.DataFrame({
     "log": "bargaining", "role": "alice", "iteration": [0, 1], "episodes": 4,
-    "win_rate": [0.25, 0.5], "play_seconds": 60.0, "train_seconds": [120.0, 180.0],
+    "win_rate": [0.25, 0.5], "play_seconds": 60.0, "train_seconds": [120.0, 180.0], "tokens": 9,
     "clip_share": [1 / 7, None],
 }).to_csv(online / "online.csv")
 """
@@ -688,6 +706,7 @@ def test_results_say_what_came_of_each_seed_by_itself_and_how_long_it_took(exper
     curves = pd.DataFrame({"log": ["bargaining", "negotiation", "household"], "iteration": 0})
     curves["category"] = ["adversarial", "adversarial", "household"]
     curves = curves.assign(episodes=4, win_rate=0.5, play_seconds=60.0, train_seconds=120.0)
+    curves["tokens"] = 9
     curves.assign(seed=0, variant="aria").to_csv(out / "curves.csv", index=False)
     (settings,) = study.of([0]).hashes().values()
     record(out, [(0, "1", settings), (1, "1", settings)])
@@ -747,7 +766,7 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     refused = workspace.run(*study, "run", "two.yaml", "--seeds", "1", check=False)
     assert "error: the experiment two-seed-1" in refused
     assert "other settings (online)" in refused
-    assert "| all | aria | 0.75 (0.01 to 1.00) | +0.75 (-2.43 to +3.93) |  | 0.38 |  | 7 |" in shown
+    assert "| all | aria | 0.75 (0.01 to 1.00) | +0.75 (-2.43 to +3.93) |  | 0.38 |  |  | 7 |" in shown
     assert "| bargaining | vanilla | 0.00 (0.00 to 0.99) |" in shown
     games = pd.read_parquet("metrics/study/two/games.parquet")
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]

@@ -9,7 +9,7 @@ configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aria_dvc.report.intervals import (
@@ -24,6 +24,7 @@ from aria_dvc.settings.training import VANILLA
 if TYPE_CHECKING:
     import pandas as pd
 
+TRAINING = ["seed", "variant"]
 PAIR = ["seed", "game", "role", "opponent", "episode"]
 COSTS = ("completion_tokens",)
 FEWEST_SEEDS = 5
@@ -96,16 +97,48 @@ def learning(curves: pd.DataFrame, reference: str) -> dict[str, Any]:
         log, and "all" -> variant -> area, the mean over seeds; and, where the reference trained
         on that log, `<variant>_minus_<reference>` as in `compared`, p adjusted over all of them.
     """
-    tables = {str(log): _areas(rows, reference) for log, rows in curves.groupby("log", sort=True)}
-    everything = _areas(curves, reference)
+    return _by_log(curves, reference, _area)
+
+
+def at_equal_tokens(curves: pd.DataFrame, reference: str) -> dict[str, Any]:
+    """As `learning`, over as many tokens of every variant: all of the seed's thriftiest one.
+
+    The area is the mean, over the first tokens that the policy said while it learned, of the win
+    rate of the iteration in which they were said.
+    """
+    return _by_log(curves, reference, _area_at_equal_tokens)
+
+
+def _by_log(
+    curves: pd.DataFrame, reference: str, area: Callable[[pd.DataFrame], pd.Series]
+) -> dict[str, Any]:
+    """area: of every seed and variant (its index) of the rows."""
+    tables = {
+        str(log): _areas(area(rows), reference) for log, rows in curves.groupby("log", sort=True)
+    }
+    everything = _areas(area(curves), reference)
     _adjust_printed(everything, list(tables.values()))
     return {**tables, "all": everything}
 
 
-def _areas(rows: pd.DataFrame, reference: str) -> dict[str, Any]:
+def _area(rows: pd.DataFrame) -> pd.Series:
     won = (rows["win_rate"] * rows["episodes"]).groupby([rows["seed"], rows["variant"]]).sum()
-    played = rows["episodes"].groupby([rows["seed"], rows["variant"]]).sum()
-    areas = (won / played).unstack("variant")
+    return won / rows["episodes"].groupby([rows["seed"], rows["variant"]]).sum()
+
+
+def _area_at_equal_tokens(rows: pd.DataFrame) -> pd.Series:
+    sums = rows.assign(won=rows["win_rate"] * rows["episodes"])
+    rounds = sums.groupby([*TRAINING, "iteration"])[["won", "episodes", "tokens"]].sum()
+    said = rounds["tokens"].groupby(TRAINING)
+    most = said.sum().groupby("seed").min()
+    left = most.reindex(rounds.index, level="seed") - (said.cumsum() - rounds["tokens"])
+    counted = rounds["tokens"].clip(upper=left.clip(lower=0))
+    won = rounds["won"] / rounds["episodes"] * counted
+    return won.groupby(TRAINING).sum() / counted.groupby(TRAINING).sum()
+
+
+def _areas(by_seed: pd.Series, reference: str) -> dict[str, Any]:
+    areas = by_seed.unstack("variant")
     result: dict[str, Any] = {"area": areas.mean().to_dict()}
     for name in areas.columns if reference in areas else ():
         if name != reference:
@@ -213,8 +246,9 @@ def _differences(numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any], reference: str) -> str:
-    """What `compared`, `within`, `learning` and `minutes` found, as a Markdown table: a row a
-    variant, all games first, then each game's winnable ones; intervals of 95 %, over seeds.
+    """What `compared`, `within`, `learning`, `at_equal_tokens` and `minutes` found, as a Markdown
+    table: a row a variant, all games first, then each game's winnable ones; intervals of 95 %, over
+    seeds.
 
     Of a single seed the differences have those of its games. The heading says which intervals
     these are, and of which commits the seeds are, by `commits` of `found`: seed -> commit.
@@ -223,16 +257,18 @@ def table(found: dict[str, Any], reference: str) -> str:
     single = len(found["seeds"]) == 1
     alone = found.get("within", {}).get(str(found["seeds"][0])) if single else None
     areas, spent = found.get("learning", {}), found.get("minutes", {})
+    thrifty = found.get("at_equal_tokens", {})
     lines = [
         f"Seeds: {_seeds(found['seeds'], found.get('commits', {}))}.",
         "A game's rows are of its winnable games; area: the mean win rate of all training games "
-        "against others; minutes: play and training online, of one seed.",
+        "against others; equal tokens: its difference over as many tokens that the policy said; "
+        "minutes: play and training online, of one seed.",
         _meaning(single, alone is not None),
         *([] if single else [_how_sure(found)]),
         "",
         f"| games | variant | won | minus vanilla | minus {reference} | area | minus {reference} "
-        "| minutes |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| minus {reference}, equal tokens | minutes |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for scope, numbers in scopes.items():
         learned = areas.get(scope, {})
@@ -246,6 +282,7 @@ def table(found: dict[str, Any], reference: str) -> str:
                 _interval(differences.get(f"{name}_minus_{reference}"), "mean"),
                 f"{learned['area'][name]:.2f}" if name in learned.get("area", {}) else "",
                 _interval(learned.get(f"{name}_minus_{reference}"), "mean"),
+                _interval(thrifty.get(scope, {}).get(f"{name}_minus_{reference}"), "mean"),
                 f"{spent[name]:.0f}" if scope == "all" and name in spent else "",
             )
             lines.append(f"| {' | '.join(row)} |")
