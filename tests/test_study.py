@@ -766,7 +766,9 @@ def test_seeds_that_were_run_elsewhere_stay_in_the_results(tmp_path, monkeypatch
     refused = workspace.run(*study, "run", "two.yaml", "--seeds", "1", check=False)
     assert "error: the experiment two-seed-1" in refused
     assert "other settings (online)" in refused
-    assert "| all | aria | 0.75 (0.01 to 1.00) | +0.75 (-2.43 to +3.93) |  | 0.38 |  |  | 7 |" in shown
+    assert (
+        "| all | aria | 0.75 (0.01 to 1.00) | +0.75 (-2.43 to +3.93) |  | 0.38 |  |  | 7 |" in shown
+    )
     assert "| bargaining | vanilla | 0.00 (0.00 to 0.99) |" in shown
     games = pd.read_parquet("metrics/study/two/games.parquet")
     assert sorted(games["seed"].value_counts().items()) == [(0, 4), (1, 4)]

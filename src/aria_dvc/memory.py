@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 
+_MOST_HEAPS = -8  # M_ARENA_MAX in glibc's malloc.h
 _LACKS = ("allocate memory", "out of memory", "ALLOC_FAILED")  # as torch and CUDA put it
 
 
@@ -25,3 +27,13 @@ def give_back_memory() -> None:
     gc.collect()
     if sys.platform == "linux":
         getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)(0)  # glibc alone has it
+
+
+def share_one_heap() -> None:
+    """Let all threads that start from now on allocate from one heap, if MALLOC_ARENA_MAX is unset.
+
+    glibc has heaps for threads, each of which keeps what was freed in it: micro-batches side by
+    side, of ever other sizes, held 7 GB after fourteen steps where they hold 3, and as fast.
+    """
+    if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
+        getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)(_MOST_HEAPS, 1)  # glibc alone has it

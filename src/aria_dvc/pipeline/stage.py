@@ -14,6 +14,7 @@ from typing import Any
 from aria_dvc.cache.prune import keep_within
 from aria_dvc.errors import AriaError
 from aria_dvc.failures import one_line
+from aria_dvc.memory import share_one_heap
 from aria_dvc.models.quiet import quiet_libraries
 from aria_dvc.params import Params, load_params
 from aria_dvc.pipeline import paths
@@ -38,6 +39,7 @@ def run_stage(main: Main, *items: str) -> None:
     `failures.one_line` knows (a full disk, a damaged file, a lack of memory) end in one line on
     standard error and exit status 1; a bug ends in its traceback.
     """
+    share_one_heap()
     quiet_libraries()
     log_to_stderr()
     arguments = _arguments(main, items)
