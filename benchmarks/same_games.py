@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -121,8 +122,9 @@ def play_seconds(model: str, games: list[Game], rounds: int) -> tuple[list[float
     """Seconds of each round; tokens of prompts computed, and of replies, in one."""
     import torch
 
-    from aria_dvc.players import engine as engines
     from aria_dvc.players.sampling import Sampling
+
+    engines: Any = import_module("aria_dvc.players.engine")
 
     def choose(logits: Any, temperature: Any, top_p: Any, tokens: list[int]) -> Any:
         drawn(logits, temperature, top_p, [0.5] * len(tokens))
@@ -207,25 +209,33 @@ def todays_epoch(model: str, examples: list[Any], pad_id: int) -> Any:
 def first_version_epoch(model: str, examples: list[Any], pad_id: int) -> Any:
     """As 7d96ac1 computed it: padded dialogues, 2,048 tokens at once, its benchmark's LoRA."""
     import numpy as np
-    from aria_dvc.learning.models import add_lora, load_model
 
-    from aria_dvc.learning.objective import policy_collate
-    from aria_dvc.learning.policy import PolicyTrainer
-    from aria_dvc.learning.trainer import FitSettings, fit, make_deterministic
-    from aria_dvc.params import Lora
-
-    make_deterministic(0)
-    lora = Lora(rank=8, alpha=16, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
-    network = add_lora(load_model(model), lora, "policy")
-    settings = FitSettings(learning_rate=1e-4, seed=0, precision="auto", tokens_per_batch=2048)
+    # By name, since these are the other checkout's, whose types nobody here can check.
+    params, models, objective, policy, trainer = (
+        import_module(f"aria_dvc.{name}")
+        for name in (
+            "params",
+            "learning.models",
+            "learning.objective",
+            "learning.policy",
+            "learning.trainer",
+        )
+    )
+    trainer.make_deterministic(0)
+    lora = params.Lora(rank=8, alpha=16, dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
+    network = models.add_lora(models.load_model(model), lora, "policy")
+    settings = trainer.FitSettings(
+        learning_rate=1e-4, seed=0, precision="auto", tokens_per_batch=2048
+    )
     data = [(example, np.ones(len(example.keys), dtype=np.float32)) for example in examples]
     batches = [np.arange(len(data))]
 
     def run() -> float:
         with tempfile.TemporaryDirectory() as scratch:
             begin = time.perf_counter()
-            collate = policy_collate(pad_id)
-            fit(PolicyTrainer, network, data, batches, collate, Path(scratch), settings)
+            collate = objective.policy_collate(pad_id)
+            folder = Path(scratch)
+            trainer.fit(policy.PolicyTrainer, network, data, batches, collate, folder, settings)
             return time.perf_counter() - begin
 
     return run
